@@ -469,11 +469,11 @@ main()
     [
         ("typer", "SIGINT", "Interrupted."),
         ("numba", "SIGTERM", "Terminated. Nothing was finished; to start again: rank1 "),
-        ("polars", "SIGINT", "Interrupted. Finished cells are in cells; to continue: "),
         *(
             pytest.param(module, "SIGINT", word, marks=pytest.mark.validate)
             for module, word in (
                 ("rank1.cli", "Interrupted."),
+                ("polars", "Interrupted. Finished cells are in cells; to continue: "),
                 ("rank1.sweeps", "Interrupted. Nothing was finished; to start again: rank1 "),
                 ("numpy", "Interrupted. Nothing was finished; to start again: rank1 "),
                 ("numba", "Interrupted. Nothing was finished; to start again: rank1 "),
@@ -497,7 +497,9 @@ def test_ctrl_c_in_the_first_second(tmp_path: Path, module: str, number: str, wo
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a child process")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.validate)]
+)
 def test_simulate_is_stopped_with_what_was_finished(number: signal.Signals) -> None:
     code = (
         "import os, signal, sys\n"

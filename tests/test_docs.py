@@ -23,9 +23,20 @@ from tests.conftest import BROWSER_MISSING, CHROMIUM
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+#: Their examples compile a policy for seconds each. The contract compiles each in every run.
+SLOW = {
+    "getting-started", "which-policy", "bet_elim", "factor_ts", "id_ts", "imed_ub", "kl_ucb",
+    "osub", "pair_elim", "thompson", "top_two", "ucb1", "uts",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.validate if page.stem in SLOW else (), id=page.name)
+        for page in PAGES
+    ],
+)
 def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # so that the files they write are thrown away
     failures, _ = doctest.testfile(
@@ -74,7 +85,7 @@ def test_the_policy_of_the_contributing_guide_can_be_put_into_the_package(tmp_pa
     """It works exactly as printed, and no test requires more than the guide does."""
     code, _ = recipe()
     package = tmp_path / "rank1"
-    shutil.copytree(ROOT / "src/rank1", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "src/rank1", package, ignore=shutil.ignore_patterns("*.pyc.*"))
     (package / "policies/epsilon_greedy.py").write_text(code)
     (line,) = re.findall(
         r"`(from rank1.policies.epsilon.*)`", (ROOT / "CONTRIBUTING.md").read_text()
@@ -83,7 +94,9 @@ def test_the_policy_of_the_contributing_guide_can_be_put_into_the_package(tmp_pa
     listed.write_text(listed.read_text().replace("# isort: on", f"{line}\n# isort: on", 1))
     table = package / "__init__.py"
     table.write_text(table.read_text().replace(" Uniform ask ", " Uniform EpsilonGreedy ask ", 1))
-    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("old"))
+    shutil.copytree(
+        ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("old", "*.pyc.*")
+    )
     for name in ("pyproject.toml", "README.md", "docs"):
         (tmp_path / name).symlink_to(ROOT / name)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_DISABLE_JIT": "1"}

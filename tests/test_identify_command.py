@@ -146,6 +146,7 @@ def test_bad_input_is_told(capsys: Capture, options: list[str], message: str) ->
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for a child process")
+@pytest.mark.validate
 def test_ctrl_c_shows_what_was_finished() -> None:
     code = (
         "import os, signal, sys\n"

@@ -65,6 +65,7 @@ def test_it_can_be_packed(built: Path) -> None:
         assert f'"path": "{name}"' in listed
 
 
+@pytest.mark.validate
 def test_a_client_generated_from_the_schema_runs_a_study(tmp_path: Path) -> None:
     installed()
     with served(tmp_path) as service:

@@ -110,6 +110,7 @@ def test_a_kernel_shows_tables_and_bars_of_progress(tmp_path: Path) -> None:
     assert "small.ipynb: cell 0 shows" in done.stderr
 
 
+@pytest.mark.validate
 def test_a_cell_that_fails_is_told(tmp_path: Path) -> None:
     path = written(tmp_path / "wrong.ipynb", "assert 1 == 2, 'no'")
     done = run("--check", str(path))

@@ -425,8 +425,8 @@ if how == "fork":
     [
         ("at once", "end"),
         ("importing", "end"),
-        pytest.param("compiling", "end", marks=pytest.mark.validate),  # the next ends so, too
-        ("compiling", "fork"),
+        pytest.param("compiling", "end", marks=pytest.mark.validate),
+        pytest.param("compiling", "fork", marks=pytest.mark.validate),
     ],
 )
 def test_a_process_may_end_or_fork_while_it_compiles(tmp_path: Path, when: str, how: str) -> None:

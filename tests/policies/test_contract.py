@@ -52,7 +52,7 @@ def test_contract(
         if policy.name != "uts":
             monkeypatch.setattr(policies, "SIDES", (2,))
             monkeypatch.setattr(policies, "_problem", lambda sides: rank1.Bernoulli(*sides))
-    elif policy.leaps:
+    else:
         request.getfixturevalue("uncompiled")
     check(policy)
 

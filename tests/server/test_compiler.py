@@ -17,7 +17,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("goal", ["earn", "find"])
+@pytest.mark.parametrize("goal", [pytest.param("earn", marks=pytest.mark.validate), "find"])
 def test_a_compiler_that_never_ends_delays_nothing(tmp_path: Path, goal: str) -> None:
     """Neither the first ask, nor the page, nor the shutdown: all of it runs as plain Python."""
     labels = [f"{k}" for k in range(8)]

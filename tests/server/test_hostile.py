@@ -112,7 +112,7 @@ def test_slow_clients_keep_nobody_waiting(service: Served) -> None:
             link.close()
 
 
-@pytest.mark.parametrize("hard", [256, 4096])
+@pytest.mark.parametrize("hard", [256, pytest.param(4096, marks=pytest.mark.validate)])
 def test_idle_connections_leave_room_for_the_liveness_check(tmp_path: Path, hard: int) -> None:
     """Where the limit of open files can't be raised, new connections replace idle ones."""
     lower = f"resource.setrlimit(resource.RLIMIT_NOFILE, (256, {hard}))"

@@ -62,7 +62,7 @@ def test_every_answer_is_described(service: Served) -> None:
     assert create["goal"]["enum"] == ["earn", "find"]
 
 
-@pytest.mark.parametrize("examples", [3, pytest.param(60, marks=pytest.mark.validate)])
+@pytest.mark.parametrize("examples", [1, pytest.param(60, marks=pytest.mark.validate)])
 def test_no_request_is_a_server_error(service: Served, examples: int) -> None:
     fuzzed = f"fuzzed-{examples}"
     assert service.call("/v1/studies", {"name": fuzzed, **GRID, "seed": 1})[0] == 201

@@ -73,7 +73,7 @@ def assert_same_frequencies(a: list[Any], b: list[Any]) -> None:
 
 
 @pytest.fixture(
-    scope="module", params=few(PROBLEMS, 3), ids=lambda p: f"{p.description['name']}{p.K}x{p.L}"
+    scope="module", params=few(PROBLEMS, 2), ids=lambda p: f"{p.description['name']}{p.K}x{p.L}"
 )
 def both(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     return played(request.param, "steps"), played(request.param, "stages")

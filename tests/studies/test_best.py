@@ -231,7 +231,10 @@ def test_equal_delays_are_no_warning(tmp_path: Path, goal: str, high: float, wai
     assert delays[:, 1].sum() / delays[:, 0].sum() == pytest.approx(waits + 24.5, abs=0.01)
 
 
-@pytest.fixture(params=[{}, {"control": {"row": "a", "column": "x"}}])
+WITH_A_CONTROL = pytest.param({"control": {"row": "a", "column": "x"}}, marks=pytest.mark.validate)
+
+
+@pytest.fixture(params=[{}, WITH_A_CONTROL])
 def two_peaks(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Study]:
     """Yield a study of a grid on which the product of the sides' ratios is a lift of 8% to 24%."""
     means = np.array([[0.5, 0.1], [0.1, 0.52]])
@@ -288,7 +291,7 @@ def test_imported_rewards_are_not_in_the_interval_of_two_arms(two_peaks: Study) 
     assert [after["low"], after["high"]] == [before["low"], before["high"]]
 
 
-@pytest.mark.parametrize("control", [{}, {"control": {"row": "a", "column": "x"}}])
+@pytest.mark.parametrize("control", [{}, WITH_A_CONTROL])
 def test_rising_means_contradict_no_products(tmp_path: Path, control: dict[str, Any]) -> None:
     """Later, when all means are higher, the leader is shown more often than the other arms."""
     sides, rng = {"row": ["a", "b"], "column": ["x", "y"]}, np.random.default_rng(1)

@@ -204,10 +204,9 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, number: signal.Signals) -> Non
 
 
 @unix
-@pytest.mark.parametrize("backend", ["processes", pytest.param("dask", marks=pytest.mark.validate)])
-@pytest.mark.parametrize(
-    "seconds", [0.15, *(pytest.param(each, marks=pytest.mark.validate) for each in (0.0, 0.5))]
-)
+@pytest.mark.validate
+@pytest.mark.parametrize("backend", ["processes", "dask"])
+@pytest.mark.parametrize("seconds", [0.0, 0.15, 0.5])
 def test_ctrl_c_while_workers_start(tmp_path: Path, backend: str, seconds: float) -> None:
     """They would print where they were, if they saw it."""
     name = "popen_loky" if backend == "processes" else "multiprocessing.spawn"

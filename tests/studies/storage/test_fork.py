@@ -94,7 +94,14 @@ storage.close()
 """
 
 
-@pytest.mark.parametrize("script", [AFTER, WITHIN, THREADS], ids=["after", "within", "threads"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(AFTER, id="after", marks=pytest.mark.validate),
+        pytest.param(WITHIN, id="within"),
+        pytest.param(THREADS, id="threads", marks=pytest.mark.validate),
+    ],
+)
 def test_forks(place: str, script: str) -> None:
     run = python("-W", "ignore::DeprecationWarning", "-c", script, place)
     assert run.returncode == 0, run.stderr

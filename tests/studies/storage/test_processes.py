@@ -74,7 +74,7 @@ def test_many_processes_report_the_same(storage: Storage, place: str) -> None:
     assert storage.check() == []
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(1000, marks=pytest.mark.validate)])
+@pytest.mark.parametrize("kills", [10, pytest.param(1000, marks=pytest.mark.validate)])
 def test_what_killed_processes_acknowledged_is_there_once(place: str, kills: int) -> None:
     run = python("-m", "tests.studies.storm", place, str(kills))
     assert run.returncode == 0, run.stderr
