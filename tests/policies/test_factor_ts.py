@@ -46,6 +46,7 @@ def test_the_fit_finds_the_factors() -> None:
     np.testing.assert_allclose(state.won / state.exposure, beside, rtol=2e-3)
 
 
+@pytest.mark.validate
 def test_one_side_is_thompson_sampling() -> None:
     assert_same_regret(rank1.FactorTS(), rank1.ThompsonSampling(), rank1.Product([[0.5, 0.6, 0.4]]))
 

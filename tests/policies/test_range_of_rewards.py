@@ -50,6 +50,7 @@ def test_ucb1_narrows_nothing() -> None:
             tell(state, pull, MEANS.flat[pull.arm])
 
 
+@pytest.mark.validate
 def test_on_stars_regret_is_four_times_that_of_the_unit_scale() -> None:
     n, runs = 100_000, 40
     p = RNG.dirichlet([1, 1, 1, 1, 1], size=(3, 3))

@@ -126,6 +126,7 @@ def test_no_match_is_decided_wrongly() -> None:
     assert state.winner[-1] == state.at[0].winner
 
 
+@pytest.mark.validate
 def test_regret_on_the_paper_s_spike() -> None:
     """24457 ± 31 over 100 runs of an independent implementation."""
     problem = rank1.spike(16, 16, 0.7, 0.7, 0.2, 0.2)

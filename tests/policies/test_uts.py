@@ -61,7 +61,8 @@ def ask_only(state: Any, rng: Any, chosen: Any) -> None:
         choose(state, rng)
 
 
-@pytest.mark.parametrize("n", few([1000, 300, 20_000], 1))
+@pytest.mark.validate
+@pytest.mark.parametrize("n", [1000, 300, 20_000])
 def test_choices_have_their_exact_law_after_a_run(n: int) -> None:
     """With levels and windows as they come about."""
     K, L = 6, 9

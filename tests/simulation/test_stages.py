@@ -156,6 +156,7 @@ def test_the_end_does_not_depend_on_the_checkpoints(problem: rank1.Problem) -> N
     assert_checkpoints_do_not_count(problem, rank1.Rank1Elim(0.6))
 
 
+@pytest.mark.validate
 def test_the_end_does_not_depend_on_the_checkpoints_with_kl() -> None:
     assert_checkpoints_do_not_count(PROBLEMS[1], rank1.Rank1ElimKL())
 

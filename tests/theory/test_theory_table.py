@@ -34,7 +34,6 @@ PROBLEMS = [
     rank1.Bernoulli([1.0, 0.5], [1.0, 0.5]),
     rank1.Bernoulli([0.0, 0.0], [0.5, 0.1]),
     rank1.Bernoulli([1e-200], [0.5, 0.1]),
-    rank1.spike(130, 130, 0.1, 0.1, 0.2, 0.2),
     rank1.Product([[0.9, 0.5], [0.8], [0.9, 0.7, 0.7]]),
     rank1.Product([[0.9, 0.5, 0.9]]),
     rank1.Means([[[0.5, 0.1], [0.1, 0.52]]]),
