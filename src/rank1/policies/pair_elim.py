@@ -50,7 +50,7 @@ class PairElim(Policy):
 
     name = "pair_elim"
     sides = 2
-    layout = 2
+    layout = 3
     leaps = LEAPS
 
     @property
