@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from rank1.compiled import apart, inlined, jit, record
 from rank1.policies.base import Known, Records, Simple
+from rank1.policies.elimination_stages import keep_own
+from rank1.policies.stages import after
 from rank1.rows import row_magic, row_of
 
 __all__ = [
     "BETWEEN",
     "PairElimState",
-    "after",
     "begin_phase",
     "look_at_columns",
     "look_at_rows",
@@ -109,10 +110,10 @@ class PairElimState(_Arrays, Simple):
         begin_phase(self, (tag >> 1) & 7)
         at.side = side_of(tag)
         if at.side == 0:
-            at.place = after(self.rows, at.rows, row)
+            at.place = after(self.rows, 0, at.rows, row)
             at.row, at.column = min(max(tag >> 4, 0), K - 1), column
         else:
-            at.place, at.row = after(self.columns, at.columns, column), row
+            at.place, at.row = after(self.columns, 0, at.columns, column), row
 
     def update(self, arm: int, tag: int, reward: float) -> None:
         """Add the reward to two processes, and let them eliminate."""
@@ -145,19 +146,6 @@ class PairElimState(_Arrays, Simple):
             sums, counts = self.column_sums[K], self.column_counts[K]
             column = largest_mean(sums, counts, self.columns, at.columns)
         return int(row) * L + int(column)
-
-
-@jit
-def after(lines: Ints, count: int, line: int) -> int:
-    """The number of remaining lines up to and including this one."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if lines[middle] <= line:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @jit
@@ -218,7 +206,7 @@ def look_at_rows(state: Any, process: int) -> None:
         process, at.log_rows, state.rows, at.rows, state.h_row,
     )  # fmt: skip
     if at.side == 0:
-        at.place = after(state.rows, at.rows, last)
+        at.place = after(state.rows, 0, at.rows, last)
 
 
 @apart
@@ -231,7 +219,7 @@ def look_at_columns(state: Any, process: int) -> None:
         state.column_lengths, process, at.log_columns, state.columns, at.columns, state.h_column,
     )  # fmt: skip
     if at.side == 1:
-        at.place = after(state.columns, at.columns, last)
+        at.place = after(state.columns, 0, at.columns, last)
 
 
 @jit
@@ -261,12 +249,7 @@ def look(
             # A line is eliminated with its representative, which is still among the remaining.
             if sums[h[x]] / counts[h[x]] + radius < lower:
                 h[x] = best
-        remaining = 0
-        for k in range(count):
-            if h[lines[k]] == lines[k]:
-                lines[remaining] = lines[k]
-                remaining += 1
-        count = remaining
+        count = keep_own(lines, count, h)
 
 
 def start_pair_elim(known: Known) -> PairElimState:
