@@ -177,7 +177,7 @@ def test_an_installed_package_counts_by_its_version(
         install(folder, version, body, direct=direct)
         sources.write({"mine.py": "from theirs import helper\ndef f(x):\n    return helper(x)\n"})
         mine = sources.load("mine")
-        module._version.cache_clear()
+        module.version_of.cache_clear()
         return digest(mine.f)
 
     first = installed("x")
@@ -185,7 +185,7 @@ def test_an_installed_package_counts_by_its_version(
     assert installed("x", "1.1") != first
     # What is installed from a folder changes without a new version.
     assert installed("x", direct=True) not in (first, installed("x + 1", direct=True))
-    module._version.cache_clear()
+    module.version_of.cache_clear()
 
 
 # Values

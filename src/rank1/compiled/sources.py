@@ -1,7 +1,7 @@
 """The source files that a module depends on: its own, and those of everything it imports.
 
-Imports are read from the source, including those inside functions; nothing is imported for this.
-The standard library and installed packages are represented by their name and version. That doesn't
+Imports are read from the code, including those inside functions; nothing is imported for this. The
+standard library and installed packages are represented by their name and version. That doesn't
 apply to rank1 itself, to modules outside of site-packages, and to packages installed from a folder
 or a repository: their code may change while the version stays the same.
 
@@ -10,38 +10,29 @@ It can't see modules that are imported by a computed name.
 
 from __future__ import annotations
 
-import ast
+import dis
 import functools
 import hashlib
-import importlib.util
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import resolve_name
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from pkgutil import iter_modules
+from types import CodeType
+from typing import Any, ClassVar
 
 from rank1.errors import NoDigest
 
 __all__ = ["closure", "source_digest", "version_of"]
 
-_FOLDERS = {"site-packages", "dist-packages"}
+_IMPORT = dis.opmap["IMPORT_NAME"]
 
-
-class _Source(NamedTuple):
-    #: A digest of the file, or the version of the module's package.
-    token: str
-    #: Modules that it imports.
-    imports: frozenset[str] = frozenset()
-
-
-# Both caches are valid as long as none of their modules is imported again.
-_sources: dict[str, _Source] = {}
-_digests: dict[str, str] = {}
-#: In Python 3.11, one of two threads that parse at the same time may get a SystemError.
-_parsing = threading.Lock()
+#: By module: a digest of its file, or the version of its package; and the modules it imports.
+#: Valid as long as none of them is imported again.
+_sources: dict[str, tuple[str, set[str]]] = {}
 
 
 class _Imports:
@@ -58,12 +49,13 @@ class _Imports:
         cls.times[name] = time.time_ns()
         if name in _sources:
             _sources.clear()
-            _digests.clear()
+            source_digest.cache_clear()
 
 
 sys.meta_path.insert(0, _Imports)
 
 
+@functools.cache
 def source_digest(module: str) -> str:
     """A digest of all source files that a module depends on; computed once per process.
 
@@ -72,11 +64,7 @@ def source_digest(module: str) -> str:
     NoDigest
         If a file can't be read, or was edited after it was imported.
     """
-    found = _digests.get(module)
-    if found is None:
-        told = repr(sorted(closure(module).items())).encode()
-        found = _digests[module] = hashlib.sha256(told).hexdigest()
-    return found
+    return hashlib.sha256(repr(sorted(closure(module).items())).encode()).hexdigest()
 
 
 def closure(module: str) -> dict[str, str]:
@@ -86,26 +74,22 @@ def closure(module: str) -> dict[str, str]:
     ['rank1.errors', 'rank1.grid']
     """
     found: dict[str, str] = {}
-    todo = [module]
+    todo = {module}
     while todo:
         name = todo.pop()
-        if name not in found:
-            source = _sources.get(name) or _sources.setdefault(name, _read(name))
-            found[name] = source.token
-            todo += source.imports
+        found[name], imports = _sources.get(name) or _sources.setdefault(name, _read(name))
+        todo |= imports - found.keys()
     return found
 
 
-def _read(name: str) -> _Source:
+def _read(name: str) -> tuple[str, set[str]]:
     if version := version_of(name):
-        return _Source(version)
+        return version, set()
     if name == "__main__":
         raise NoDigest("the module __main__ is different in every process")
     spec = _find(name)
-    if spec is None:
-        return _Source("absent")
-    if spec.origin is None or not spec.has_location:  # a folder without __init__.py
-        return _Source("namespace")
+    if spec is None or spec.origin is None or not spec.has_location:
+        return "no file", set()
     try:
         data, status = Path(spec.origin).read_bytes(), os.stat(spec.origin)
     except OSError as error:
@@ -115,74 +99,65 @@ def _read(name: str) -> _Source:
         raise NoDigest(
             f"{spec.origin} was edited after it was imported", "start a new process", where=name
         )
-    token = hashlib.sha256(data).hexdigest()
     try:
-        with _parsing:
-            tree = ast.parse(data) if spec.origin.endswith(".py") else ast.Module([], [])
-    except (SyntaxError, ValueError):
-        return _Source(token)
+        code: Any = SourceFileLoader(name, spec.origin).get_code(name)
+    except (SyntaxError, ValueError):  # such as a compiled extension
+        code = None
     package = name if spec.submodule_search_locations is not None else name.rpartition(".")[0]
-    return _Source(token, frozenset(_imports(tree, package)))
+    # `import rank1` itself imports nothing: what counts is the names that a module takes from it.
+    imports = set() if code is None or name == "rank1" else _modules(code, package)
+    return hashlib.sha256(data).hexdigest(), imports
 
 
-def _imports(tree: ast.AST, package: str) -> Iterator[str]:
-    """The modules that a module names in imports, and as attributes of what it imports."""
-    modules: dict[str, str] = {}
-    chains: list[ast.Attribute] = []
-    for node in _nodes(tree):
-        if isinstance(node, ast.Attribute):
-            chains.append(node)
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _home(alias.name)
-                top = alias.name.partition(".")[0]
-                modules[alias.asname or top] = alias.name if alias.asname else top
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                base = importlib.util.resolve_name("." * node.level + base, package)
-            for alias in node.names:
-                full = base if alias.name == "*" else f"{base}.{alias.name}"
-                modules[alias.asname or alias.name] = full
-                yield from _home(full)
-    for chain in chains:
-        names, inner = [chain.attr], chain.value
-        while isinstance(inner, ast.Attribute):
-            names.append(inner.attr)
-            inner = inner.value
-        if isinstance(inner, ast.Name) and inner.id in modules:
-            yield from _home(".".join([modules[inner.id], *reversed(names)]))
-
-
-def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes except those that only type checkers see."""
-    todo = [tree]
+def _modules(code: CodeType, package: str) -> set[str]:
+    """The modules that a module imports, and those among their attributes that it may use."""
+    codes = [code]
+    for one in codes:
+        codes += [inner for inner in one.co_consts if isinstance(inner, CodeType)]
+    names = {name for one in codes for name in one.co_names}
+    todo = {name for one in codes for name in _imports(one, package)}
+    found: set[str] = set()
     while todo:
-        node = todo.pop()
-        yield node
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            todo += node.orelse
-        else:
-            todo += ast.iter_child_nodes(node)
+        found.add(module := _home(name := todo.pop()))
+        if module == name:
+            todo |= {f"{name}.{below}" for below in names & _below(name)}
+    return found
 
 
-def _home(name: str) -> Iterator[str]:
+def _imports(code: CodeType, package: str) -> Iterator[str]:
+    """The dotted names that a module, a class or a function imports."""
+    if _IMPORT in code.co_code[::2]:
+        loaded: list[Any] = []
+        for step in dis.get_instructions(code):
+            if step.opname.startswith("LOAD_"):
+                loaded.append(step.argval)
+            elif step.opcode == _IMPORT:
+                level, names = loaded[-2:]
+                base = resolve_name("." * level + step.argval, package)
+                if names:
+                    yield from [f"{base}.{name}" for name in names]
+                else:  # `import a.b` binds `a`
+                    yield from (base, base.partition(".")[0])
+
+
+def _below(name: str) -> set[str]:
+    """The names in a package that may stand for other modules."""
+    spec = None if version_of(name) else _find(name)
+    path = spec and spec.submodule_search_locations
+    modules = {one.name for one in iter_modules(path)} if path else set()
+    return modules.union(sys.modules["rank1"].HOMES) if name == "rank1" else modules
+
+
+def _home(name: str) -> str:
     """The module of a dotted name: `rank1.grid` for `rank1.grid.Grid`."""
-    if version_of(name):
-        yield name.partition(".")[0]
-        return
-    parts = name.split(".")
-    for k in range(len(parts), 0, -1):
-        if _is_module(found := ".".join(parts[:k])):
-            break
-    if found == "rank1" and len(parts) > 1:  # its names come from other modules, see its table
-        homes = sys.modules["rank1"].HOMES
-        found = f"rank1.{homes[parts[1]]}" if parts[1] in homes else found
-    yield found
-
-
-def _is_module(name: str) -> bool:
-    return name in _sources or _find(name) is not None
+    top, _, rest = name.partition(".")
+    if version_of(top):
+        return top
+    if top == "rank1" and (home := sys.modules[top].HOMES.get(rest)):
+        return f"rank1.{home}"
+    while "." in name and name not in _sources and _find(name) is None:
+        name = name.rpartition(".")[0]
+    return name
 
 
 def _find(name: str) -> ModuleSpec | None:
@@ -202,34 +177,31 @@ def _find(name: str) -> ModuleSpec | None:
     return None
 
 
-# Modules with a version
-
-
+@functools.cache
 def version_of(module: str) -> str | None:
     """Name and version of the package a module came with; None if it must be read instead.
 
     >>> version_of("numpy.random").startswith("numpy 2"), version_of("rank1.checks")
     (True, None)
     """
-    return _version(module.partition(".")[0])
-
-
-@functools.cache
-def _version(top: str) -> str | None:
-    if top in sys.stdlib_module_names and top != "__main__":
+    top, _, rest = module.partition(".")
+    if rest:
+        return version_of(top)
+    if top in sys.stdlib_module_names:
         # Python's behaviour changes only in minor versions.
         return f"python {sys.version_info.major}.{sys.version_info.minor}"
     spec = None if top in ("rank1", "__main__", "") else _find(top)
     if spec is None:
         return None
     places = [spec.origin] if spec.has_location else list(spec.submodule_search_locations or ())
-    if not places or not all(_FOLDERS & {*Path(str(place)).parts} for place in places):
+    installed = {"site-packages", "dist-packages"}
+    if not places or not all(installed & {*Path(str(place)).parts} for place in places):
         return None
     import importlib.metadata  # slow to import, and `ask` never comes here
 
     try:
         found = [importlib.metadata.distribution(top)]
-    except (importlib.metadata.PackageNotFoundError, ValueError):
+    except importlib.metadata.PackageNotFoundError:
         # Its distribution has another name, which is slow to find.
         names = importlib.metadata.packages_distributions().get(top, ())
         found = [importlib.metadata.distribution(name) for name in sorted({*names})]

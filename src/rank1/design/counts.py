@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rank1.design.values import Bools, Design, Floats, Ints, Version, checked_version
 from rank1.errors import InputError, InputTypeError
 
-__all__ = ["Counts", "checked_counts", "gridded", "runs", "tally"]
+__all__ = ["Counts", "checked_counts", "gridded", "log_average", "runs", "tally"]
 
 #: The number of equal steps into which `gridded` divides the range of rewards.
 STEPS = 128
@@ -38,6 +38,11 @@ class Counts(NamedTuple):
         columns = list(zip(*rows, strict=True)) or [()] * 4
         kinds: tuple[Any, ...] = np.int64, np.int64, np.float64, np.float64, np.int64
         return cls(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=False)))
+
+    @property
+    def arrived(self) -> Ints:
+        """The version that was current when each row's reports arrived."""
+        return self.version if self.under is None else self.under
 
     def take(self, rows: Any) -> Counts:
         """Return some of the rows, by number, slice or condition."""
@@ -111,7 +116,7 @@ def checked_counts(design: Design, versions: Mapping[int, Version], counts: Coun
 
 def runs(counts: Counts) -> Iterator[tuple[int, int, Counts]]:
     """Yield the checked counts of each pair of version and `under`."""
-    version, under = counts.version, _under(counts)
+    version, under = counts.version, counts.arrived
     ends = np.nonzero((np.diff(version) != 0) | (np.diff(under) != 0))[0] + 1
     for begin, end in zip([0, *ends], [*ends, len(version)], strict=True):
         if begin < end:
@@ -123,8 +128,10 @@ def tally(places: Ints, weights: NDArray[Any], size: int) -> Floats:
     return np.bincount(places, weights, size).astype(np.float64, copy=False)
 
 
-def _under(counts: Counts) -> Ints:
-    return counts.version if counts.under is None else counts.under
+def log_average(logs: Floats) -> Floats:
+    """Return the logs of averages over the first axis, from the logs of what is averaged."""
+    top = logs.max(axis=0)
+    return np.asarray(top + np.log(np.exp(logs - top).mean(axis=0)))
 
 
 def _merged(rows: Counts, arms: int) -> Counts:
@@ -136,7 +143,7 @@ def _merged(rows: Counts, arms: int) -> Counts:
         which = ~which
     if (rewards[which.astype(np.int64)] != rows.reward).any():  # more than two values
         rewards, which = np.unique(rows.reward, return_inverse=True)
-    under = _under(rows)
+    under = rows.arrived
     width = int(under.max()) + 1
     numbers, pair = np.unique(rows.version * width + under, return_inverse=True)
     key = (pair * arms + rows.arm) * len(rewards) + which

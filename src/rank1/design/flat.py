@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import kernel_for
-from rank1.design.shares import fit_factors
+from rank1.design.shares import FIRST_PASSES, fit_factors
 from rank1.design.values import Design, Floats, Ints, Totals, Version
-from rank1.design.versions import FIRST_PASSES
 from rank1.design.wealth import level_sums
 from rank1.grid import Grid
 

@@ -10,9 +10,11 @@ import numpy as np
 
 from rank1 import checks
 from rank1.design.bets import LARGEST_MEAN, LEAST_MEAN, MOST
+from rank1.design.counts import log_average
 from rank1.design.shares import PRIOR, WIDEST
 from rank1.design.values import Bools, Design, Floats, Ints, Totals, Version, Wealth
 from rank1.design.versions import next_version, with_floors
+from rank1.design.wealth import level_sums
 
 __all__ = ["Forecast", "forecast"]
 
@@ -33,6 +35,7 @@ class Forecast(NamedTuple):
     high: float
 
 
+@np.errstate(over="ignore")  # the wealth may overflow
 def forecast(
     design: Design,
     versions: Mapping[int, Version],
@@ -86,21 +89,6 @@ def forecast(
     current = versions[max(versions)]
     if not current.bets:
         current = next_version(design, current, wealth, seen)
-    with np.errstate(over="ignore"):  # the wealth may overflow
-        return _continued(design, current, wealth, seen, reports, runs, seed, most, spread)
-
-
-def _continued(
-    design: Design,
-    current: Version,
-    wealth: Wealth,
-    seen: Totals,
-    reports: int,
-    runs: int,
-    seed: int,
-    most: int,
-    spread: float,
-) -> Forecast:
     rng = np.random.default_rng(checks.integer("seed", seed, 0))
     state = _Runs(design, current, wealth, seen, checks.integer("runs", runs, 1), spread, rng)
     shortest = 1 + len(design.sizes) * design.grid.arms // 512 + sum(design.sizes) // 16
@@ -127,9 +115,7 @@ class _Runs:
         spread: float,
         rng: np.random.Generator,
     ) -> None:
-        cells = seen.counts.reshape(design.sizes)
-        sides = range(len(design.sizes))
-        numbers = [cells.sum(axis=tuple(e for e in sides if e != d)) for d in sides]
+        numbers = design.split(level_sums(seen.counts.reshape(design.sizes)))
         self.rest = 1.0  # the mean factor of the given sides, over the visitors
         for side in design.given:
             self.rest *= float(version.fit[side] @ numbers[side]) / float(numbers[side].sum())
@@ -233,7 +219,7 @@ class _Side:
 
     def renew(self) -> None:
         """Compute the leaders, the fit and the shares of the next version."""
-        log_e = _average(self.logs)
+        log_e = log_average(self.logs)
         least = np.where(self.living, log_e, np.inf).argmin(axis=1)
         self.living &= log_e < self.design.threshold
         last = ~self.living.any(axis=1)  # a side keeps its last level
@@ -259,13 +245,8 @@ class _Side:
         levels = self.fit.shape[1]
         open_ = self.living & (np.arange(levels) != self.leader[:, None])
         if len(self.pairs):
-            open_ &= _average(self.pairs) < self.design.threshold + math.log(max(levels - 1, 1))
+            open_ &= log_average(self.pairs) < self.design.threshold + math.log(max(levels - 1, 1))
         return ~open_.any(axis=1)
-
-
-def _average(logs: Floats) -> Floats:
-    top = logs.max(axis=0)
-    return np.asarray(top + np.log(np.exp(logs - top).mean(axis=0)))
 
 
 def _exposed(design: Design, version: Version, seen: Totals, side: int) -> Floats:

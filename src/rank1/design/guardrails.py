@@ -9,7 +9,7 @@ import numpy as np
 
 from rank1 import checks
 from rank1.design.bets import LONGER, MOST
-from rank1.design.counts import Counts, checked_counts, tally
+from rank1.design.counts import Counts, checked_counts, log_average, tally
 from rank1.design.values import Design, Floats, Ints, Version
 from rank1.errors import InputError
 
@@ -97,8 +97,7 @@ def harm_threshold(design: Design, guardrails: int = 1) -> float:
 
 def _means_before(rows: Counts) -> Floats:
     """Return, for each row, the mean of all reports that arrived under earlier versions."""
-    under = rows.version if rows.under is None else rows.under
-    numbers, place = np.unique(under, return_inverse=True)
+    numbers, place = np.unique(rows.arrived, return_inverse=True)
     reports = np.cumsum(tally(place, rows.pulls, len(numbers)))
     sums = np.cumsum(tally(place, rows.pulls * rows.reward, len(numbers)))
     before = (PRIOR_SUM + np.append(0.0, sums)) / (PRIOR_REPORTS + np.append(0.0, reports))
@@ -126,8 +125,7 @@ def _log_e(
         logs[k] = rows.pulls[at] @ np.log1p(y)
         y = _stake(kappa, narrow, m, worse_by) * (1 - narrow) * (rows.reward[own] - worse_by - m)
         logs[k] += tally(shown[own], rows.pulls[own] * np.log1p(y), rho.shape[1])
-    top = logs.max(axis=0)
-    return top + np.log(np.exp(logs - top).mean(axis=0))
+    return log_average(logs)
 
 
 def _stake(kappa: float, rho: Floats, m: Floats, worse_by: float) -> Floats:

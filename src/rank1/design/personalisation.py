@@ -114,8 +114,7 @@ class _Table:
         if not versions:
             raise InputError("versions", {}, "at least one version")
         rows = checked_counts(design, versions, counts)
-        under = rows.version if rows.under is None else rows.under
-        numbers, self.at = np.unique(under, return_inverse=True)
+        numbers, self.at = np.unique(rows.arrived, return_inverse=True)
         self.arrivals = [versions[number] for number in numbers.tolist()]
         #: The version at each arrival, then the current version.
         self.by = [*self.arrivals, versions[max(versions)]]

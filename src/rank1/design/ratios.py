@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rank1.design.bets import LARGEST_MEAN, LEAST_MEAN, MOST
-from rank1.design.counts import Counts, checked_counts, tally
+from rank1.design.counts import Counts, checked_counts, log_average, tally
 from rank1.design.values import ROUNDING, Design, Floats, Version, checked_version
 
 __all__ = ["History", "Shown", "largest_ratio"]
@@ -58,7 +58,7 @@ class History:
 
     def __init__(self, design: Design, versions: Mapping[int, Version], counts: Counts) -> None:
         rows = checked_counts(design, versions, counts)
-        under = rows.version if rows.under is None else rows.under
+        under = rows.arrived
         betting = np.isin(under, [n for n in versions if versions[n].bets])
         self.rows, under, width = rows.take(betting), under[betting], max(versions) + 1
         pairs, self.pair = np.unique(self.rows.version * width + under, return_inverse=True)
@@ -167,6 +167,4 @@ def _log_e(found: Floats, ratios: Floats) -> Floats:
     value = found[ORDER] * ratios
     for power in range(ORDER - 1, 0, -1):
         value = (value + found[power]) * ratios
-    value = value + found[0]
-    top = value.max(axis=0)
-    return top + np.log(np.exp(value - top).mean(axis=0))
+    return log_average(value + found[0])

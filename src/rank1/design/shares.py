@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rank1.compiled import jit
 
-__all__ = ["drop", "find_leaders", "fit_factors", "set_shares"]
+__all__ = ["FIRST_PASSES", "drop", "find_leaders", "fit_factors", "set_shares"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,6 +19,8 @@ Records = NDArray[Any]
 
 #: Prior successes of each level, at the rate of the whole side.
 PRIOR = 2.0
+#: Passes of the first fit; each later fit starts from the previous one.
+FIRST_PASSES = 8
 #: A living level's share is at least exp(−this) of the largest share of a level but the leader.
 WIDEST = 50.0
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rank1.compiled import kernel_for
-from rank1.design.shares import drop, find_leaders, fit_factors, set_shares
+from rank1.design.shares import FIRST_PASSES, drop, find_leaders, fit_factors, set_shares
 from rank1.design.values import Design, Floats, Ints, Totals, Version, Wealth, checked_version
 from rank1.design.wealth import log_e_of
 from rank1.errors import InputError
@@ -16,8 +16,6 @@ __all__ = ["first_version", "is_due", "next_version", "padded", "restarted", "wi
 
 #: Successes that end the first version; a reward in a range counts as a fraction of a success.
 ENOUGH = 60
-#: Passes of the first fit; each later fit starts from the previous one.
-FIRST_PASSES = 8
 
 
 def first_version(design: Design) -> Version:

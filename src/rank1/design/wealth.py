@@ -108,7 +108,7 @@ def fold(
     True
     """
     rows = checked_counts(design, versions, counts)
-    for number in {*rows.version.tolist(), *([] if rows.under is None else rows.under.tolist())}:
+    for number in {*rows.version.tolist(), *rows.arrived.tolist()}:
         checked_version(design, versions[number])
     levels, slots = len(wealth.logs), wealth.slots.copy()
     logs = np.concatenate([wealth.logs, wealth.pairs])

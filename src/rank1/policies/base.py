@@ -28,6 +28,7 @@ from rank1.policies.known import (
 from rank1.policies.labels import changed, label_of, plain_setting
 
 __all__ = [
+    "Deterministic",
     "Known",
     "Leaps",
     "Policy",
@@ -258,6 +259,15 @@ class Policy:
     def label(self) -> str:
         """The name with every setting that isn't at its default, as the command line takes it."""
         return label_of(self.name, self.settings, type(self))
+
+
+@dataclasses.dataclass(frozen=True)
+class Deterministic(Policy):
+    """A policy whose choices past events determine."""
+
+    def propensity(self, arms: int) -> float:
+        """1: there is one possible choice."""
+        return 1.0
 
 
 def has_counts(state: Any) -> bool:

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit, record
 from rank1.design.bets import LEADERS, fold_reports, prepare, show, sides_of
-from rank1.design.shares import find_leaders, fit_factors
+from rank1.design.shares import FIRST_PASSES, find_leaders, fit_factors
 from rank1.grid import Grid
 from rank1.policies.base import Known, Records, Simple
-from rank1.policies.bet_elim_versions import FIRST_PASSES, add_up, next_version
+from rank1.policies.bet_elim_versions import add_up, next_version
 
 __all__ = ["BetElimState", "add", "draw_arm", "start_bets"]
 

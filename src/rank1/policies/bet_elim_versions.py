@@ -10,17 +10,15 @@ from numpy.typing import NDArray
 
 from rank1.compiled import apart, jit
 from rank1.design.bets import give_slots, log_mean, prepare
-from rank1.design.shares import PRIOR, drop, find_leaders, fit_factors, set_shares
+from rank1.design.shares import FIRST_PASSES, PRIOR, drop, find_leaders, fit_factors, set_shares
 
-__all__ = ["FIRST_PASSES", "add_up", "next_version"]
+__all__ = ["add_up", "next_version"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: The share of all rewards that must be mature before the fit uses mature rewards alone.
 MATURE = 0.5
-#: Passes of the first fit; each later fit starts from the previous one.
-FIRST_PASSES = 8
 
 
 @apart

@@ -13,9 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import inlined
-from rank1.policies.every_arm_once import issue_again, skip_begun
+from rank1.policies.base import Simple
+from rank1.policies.every_arm_once import issue_again, learn, skip_begun
 
-__all__ = ["add_pull", "add_reports", "give_back", "start_counts"]
+__all__ = ["Counted", "add_pull", "add_reports", "give_back", "start_counts"]
+
+
+class Counted(Simple):
+    """State methods for such a policy.
+
+    Its own method `learn(arm, count, total)` adds `count` rewards with this sum to an arm.
+    """
+
+    def update(self, arm: int, tag: int, reward: float) -> None:
+        """Learn one reward."""
+        learn(self, arm, 1, reward)
+
+    def load(self, arm: int, count: int, total: float) -> None:
+        """Learn many rewards."""
+        if count > 0:
+            learn(self, arm, count, total)
 
 
 def start_counts(arms: int) -> dict[str, NDArray[Any]]:

@@ -14,6 +14,7 @@ __all__ = [
     "advance",
     "end_stages",
     "is_eliminated",
+    "keep_own",
     "line_of",
     "make_tag",
     "round_of",
@@ -159,10 +160,15 @@ def eliminate(state: Any, lines: Ints, count: int, h: Ints, C: Floats, intervals
         gone = intervals[stage, h[stage, i], 1] <= intervals[stage, leader, 0]
         h[stage + 1, i] = leader if gone else h[stage, i]
         C[stage + 1, i] += C[stage, i]
-    # A line remains if it still stands for itself.
+    return keep_own(lines, count, h[stage + 1])
+
+
+@jit
+def keep_own(lines: Ints, count: int, h: Ints) -> int:
+    """Keep the lines that still stand for themselves. Returns how many there are."""
     remaining = 0
     for k in range(count):
-        if h[stage + 1, lines[k]] == lines[k]:
+        if h[lines[k]] == lines[k]:
             lines[remaining] = lines[k]
             remaining += 1
     return remaining

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.compiled import inlined, method
-from rank1.policies.base import Policy, Records, Simple
+from rank1.policies.base import Deterministic, Records, Simple
 
 __all__ = [
     "FIRST",
@@ -43,16 +43,12 @@ LATER, FIRST = 0, 1
 
 
 @dataclass(frozen=True)
-class EveryArmOnce(Policy):
+class EveryArmOnce(Deterministic):
     """A deterministic policy that plays every arm once first."""
 
     def first_pulls(self, arms: int) -> int:
         """Every arm once."""
         return arms
-
-    def propensity(self, arms: int) -> float:
-        """1: past events determine the choice."""
-        return 1.0
 
 
 class BeginsWithAll(Simple):

@@ -10,7 +10,7 @@ import numpy as np
 from rank1 import checks
 from rank1.compiled import record
 from rank1.errors import InputError
-from rank1.policies.base import Known, Policy, require_unit_rewards
+from rank1.policies.base import Deterministic, Known, require_unit_rewards
 from rank1.policies.two_hot import TwoHotState, absorb, bound_products, pick, start_two_hot
 
 __all__ = ["GLMUCB"]
@@ -51,7 +51,7 @@ class GLMUCBState(TwoHotState):
 
 
 @dataclass(frozen=True)
-class GLMUCB(Policy):
+class GLMUCB(Deterministic):
     """Play the pair with the largest û·v̂ + confidence_scale·ρ·‖x‖, with factors by online EM.
 
     The norm is that of (I + Σ x xᵀ)⁻¹, where x has ones at the row and the column of a pair. The
@@ -107,10 +107,6 @@ class GLMUCB(Policy):
     def needs_truth(self) -> bool:
         """Without `c_mu`, it needs to know the lowest mean."""
         return self.c_mu is None
-
-    def propensity(self, arms: int) -> float:
-        """1: past events determine the choice."""
-        return 1.0
 
     def start(self, known: Known) -> GLMUCBState:
         """The state before the first step."""

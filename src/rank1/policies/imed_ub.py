@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from rank1.compiled import inlined, jit, record
 from rank1.divergences import kl
-from rank1.policies.base import Known, Records, Simple, require_unit_rewards
-from rank1.policies.counting import add_pull, add_reports, give_back, start_counts
+from rank1.policies.base import Known, Records, require_unit_rewards
+from rank1.policies.counting import Counted, add_pull, add_reports, give_back, start_counts
 from rank1.policies.every_arm_once import SHARED, EveryArmOnce, next_first
 from rank1.policies.neighbours import gather, start_slots
 from rank1.tournament import fewest_winner, put_second, start_tournament
@@ -54,7 +54,7 @@ class _Arrays(NamedTuple):
     slot_entropies: Floats
 
 
-class IMEDUBState(_Arrays, Simple):
+class IMEDUBState(_Arrays, Counted):
     """Counts of the arms (see `counting`), the leader (see `tournament`), and its `neighbours`."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
@@ -69,14 +69,17 @@ class IMEDUBState(_Arrays, Simple):
             find_leader(self)
         hand_out(self, arm)
 
-    def update(self, arm: int, tag: int, reward: float) -> None:
-        """Add the reward to its arm."""
-        add(self, arm, 1, reward)
-
-    def load(self, arm: int, count: int, total: float) -> None:
-        """Count the rewards."""
-        if count > 0:
-            add(self, arm, count, total)
+    def learn(self, arm: int, count: int, total: float) -> None:
+        """Add `count` rewards of an arm with this sum."""
+        pulls = self.pulls[arm]
+        mean = add_reports(self, arm, count, total)
+        if pulls < self.pulls[arm]:
+            self.log_pulls[arm] = math.log(self.pulls[arm])
+        log_mean, log_rest = logs(mean)
+        self.entropies[arm] = -mean * log_mean - (1.0 - mean) * log_rest
+        settle(self, arm, mean)
+        if arm == self.at[0].home:
+            self.at[0].log_mean, self.at[0].log_rest = log_mean, log_rest
 
     def forget(self, arm: int, tag: int) -> IMEDUBState:
         """Stop counting the pull; if it was an arm's only one, issue it again."""
@@ -112,20 +115,6 @@ def hand_out(state: IMEDUBState, k: int) -> None:
 def mean_of(state: IMEDUBState, k: int) -> float:
     """The average reward of arm k, read from the tournament."""
     return state.top[len(state.top) // 2 + k]
-
-
-@inlined
-def add(state: IMEDUBState, k: int, count: int, total: float) -> None:
-    """Add `count` rewards of arm k with this sum."""
-    pulls = state.pulls[k]
-    mean = add_reports(state, k, count, total)
-    if pulls < state.pulls[k]:
-        state.log_pulls[k] = math.log(state.pulls[k])
-    log_mean, log_rest = logs(mean)
-    state.entropies[k] = -mean * log_mean - (1.0 - mean) * log_rest
-    settle(state, k, mean)
-    if k == state.at[0].home:
-        state.at[0].log_mean, state.at[0].log_rest = log_mean, log_rest
 
 
 @inlined
@@ -231,8 +220,7 @@ class IMEDUB(EveryArmOnce):
     Notes
     -----
     It assumes the same of a grid as [UTS](../policies/uts.md): an arm that isn't the best has a
-    better neighbour. In a grid of rank one this holds if the factors of all sides but one are
-    positive.
+    better neighbour.
 
     N counts a pull as soon as it is handed out; averages use the rewards that have arrived. An arm
     without a report has the index log N.

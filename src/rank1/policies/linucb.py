@@ -9,7 +9,7 @@ import numpy as np
 
 from rank1 import checks
 from rank1.compiled import record
-from rank1.policies.base import Known, Policy
+from rank1.policies.base import Deterministic, Known
 from rank1.policies.two_hot import TwoHotState, absorb, bound_sums, pick, start_two_hot
 
 __all__ = ["LinUCB"]
@@ -57,7 +57,7 @@ class LinUCBState(TwoHotState):
 
 
 @dataclass(frozen=True)
-class LinUCB(Policy):
+class LinUCB(Deterministic):
     """Ridge regression of rewards on row plus column; play the pair with the largest upper bound.
 
     The index of a pair with feature x, ones at its row and its column, is
@@ -117,10 +117,6 @@ class LinUCB(Policy):
         checks.number("ridge", self.ridge, 1e-9, 1e9)
         checks.one_of("reward", self.reward, ["product", "log"])
         checks.number("epsilon", self.epsilon, 0, 1, above=True, below=True)
-
-    def propensity(self, arms: int) -> float:
-        """1: past events determine the choice."""
-        return 1.0
 
     def start(self, known: Known) -> LinUCBState:
         """The state before the first step."""

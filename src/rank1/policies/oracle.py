@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rank1.grid import MAX_ARMS
-from rank1.policies.base import Known, Policy, Records, Simple, require_truth
+from rank1.policies.base import Deterministic, Known, Records, Simple, require_truth
 
 __all__ = ["Oracle"]
 
@@ -35,7 +35,7 @@ class OracleState(_Arrays, Simple):
 
 
 @dataclass(frozen=True)
-class Oracle(Policy):
+class Oracle(Deterministic):
     """Play the best arm from the first step: a zero-regret baseline for plots.
 
     Examples
@@ -50,15 +50,7 @@ class Oracle(Policy):
     name = "oracle"
     layout = 2
     most_arms = MAX_ARMS
-
-    @property
-    def needs_truth(self) -> bool:
-        """True: it needs to know the best arm."""
-        return True
-
-    def propensity(self, arms: int) -> float:
-        """1: the choice is fixed."""
-        return 1.0
+    needs_truth = True
 
     def start(self, known: Known) -> OracleState:
         """The state before the first step."""

@@ -138,8 +138,7 @@ class OSUB(EveryArmOnce):
     Notes
     -----
     It assumes the same of a grid as [UTS](../policies/uts.md): an arm that isn't the best has a
-    better neighbour. In a grid of rank one this holds if the factors of all sides but one are
-    positive.
+    better neighbour.
 
     An index is computed only if it may win: T·kl(mean, q) at the largest index q so far is compared
     with the level first. The choices are the same as when computing all.

@@ -50,13 +50,9 @@ class PairElim(Policy):
 
     name = "pair_elim"
     sides = 2
-    layout = 2
+    layout = 3
+    needs_all = ("pulls",)  # a round has equally many rewards of every line, so all pulls
     leaps = LEAPS
-
-    @property
-    def needs_all(self) -> tuple[str, ...]:
-        """A round has equally many rewards of every line, so all pulls."""
-        return ("pulls",)
 
     def start(self, known: Known) -> PairElimState:
         """The state before the first step."""

@@ -19,11 +19,10 @@ from rank1.compiled import jit
 from rank1.policies.base import Leaps
 from rank1.policies.pair_elim_state import (
     BETWEEN,
-    after,
     begin_phase,
-    look,
+    look_at_columns,
+    look_at_rows,
     phase_of,
-    stage_length,
 )
 from rank1.policies.stages import add_up, cut, explore, room_for, spread
 from rank1.policies.step import note, step
@@ -52,7 +51,7 @@ def leap_rounds(
     t = mark = 0
     while t < n:
         rounds = 0
-        if at.side == 1 and after(state.columns, at.columns, at.last) == at.columns:
+        if at.side == 1 and at.place == at.columns:
             at.side = BETWEEN
         if at.side == BETWEEN:
             begin_phase(state, phase_of(at.reported, at.phase))
@@ -68,7 +67,7 @@ def leap_rounds(
                 if t == checkpoints[mark]:
                     note(curve, mark, totals)
                     mark += 1
-                again = at.side == 0 or after(state.columns, at.columns, at.last) < at.columns
+                again = at.side == 0 or at.place < at.columns
             continue
         end = t + rounds * size
         pieces, last = cut(t, size, end, mark, work)
@@ -86,15 +85,9 @@ def leap_rounds(
         )  # fmt: skip
         add_counts(state.column_counts, rounds, counts, state.columns[: at.columns])
         for process in range(L + 1):
-            at.rows = look(
-                state.row_sums[process], state.row_counts[process], state.row_stages, process,
-                at.log_rows, state.rows, at.rows, state.h_row,
-            )  # fmt: skip
+            look_at_rows(state, process)
         for process in range(K + 1):
-            at.columns = look(
-                state.column_sums[process], state.column_counts[process], state.column_stages,
-                process, at.log_columns, state.columns, at.columns, state.h_column,
-            )  # fmt: skip
+            look_at_columns(state, process)
         add_up(work, mark, last, expected, realised)
         mark = last
         t = end
@@ -112,30 +105,21 @@ LEAPS = Leaps(leap_rounds, room_for)
 def rounds_ahead(state: Any, size: int) -> int:
     """The number of rounds until a process looks or a phase begins, both at a round's end."""
     at = state.at[0]
-    K, L = state.limits[0].levels, state.limits[1].levels
-    rounds = lacking(
-        state.row_counts, state.row_stages, at.log_rows, state.rows[0], state.columns, at.columns, L
-    )
     rounds = min(
-        rounds,
-        lacking(
-            state.column_counts, state.column_stages, at.log_columns, state.columns[0],
-            state.rows, at.rows, K,
-        ),
-    )  # fmt: skip
+        lacking(state.row_counts, state.row_lengths, state.rows[0], state.columns, at.columns),
+        lacking(state.column_counts, state.column_lengths, state.columns[0], state.rows, at.rows),
+    )
     left = 2.0 ** (2.0**at.phase) - at.reported
     return min(rounds, int(left / size) + 1)
 
 
 @jit
-def lacking(
-    counts: Ints, stages: Ints, log_T: float, line: int, partners: Ints, count: int, every: int
-) -> int:
+def lacking(counts: Ints, lengths: Ints, line: int, partners: Ints, count: int) -> int:
     """The smallest number of rounds until a process of one side has enough observations."""
-    least = stage_length(log_T, stages[every]) - counts[every, line]
-    for k in range(count):
-        process = partners[k]
-        least = min(least, stage_length(log_T, stages[process]) - counts[process, line])
+    every = len(lengths) - 1
+    least = lengths[every] - counts[every, line]
+    for process in partners[:count]:
+        least = min(least, lengths[process] - counts[process, line])
     return least
 
 

@@ -8,19 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.compiled import inlined, jit, record
+from rank1.compiled import apart, inlined, jit, record
 from rank1.policies.base import Known, Records, Simple
+from rank1.policies.elimination_stages import keep_own
+from rank1.policies.stages import after
 from rank1.rows import row_magic, row_of
 
 __all__ = [
     "BETWEEN",
     "PairElimState",
-    "after",
     "begin_phase",
-    "look",
+    "look_at_columns",
+    "look_at_rows",
     "phase_of",
     "side_of",
-    "stage_length",
     "start_pair_elim",
 ]
 
@@ -31,9 +32,9 @@ AT = record(
     "rows",  # the number of remaining rows
     "columns",
     "side",  # 0 while playing the rows in one column, 1 while playing the columns in one row
-    "last",  # the line played last on this side
-    "partner",  # the column (row) in which this side plays the rows (columns)
+    "place",  # the number of remaining lines up to the one played last on this side
     "row",  # the row in which this round plays the columns
+    "column",  # the column in which it plays the rows
     "reported",  # t: rewards received
     "phase",  # w: the horizon of the columns' processes is 2^(2^w)
     "leader",  # the best column at the end of the previous phase, or −1
@@ -70,9 +71,11 @@ class _Arrays(NamedTuple):
     row_sums: Floats  # (L + 1, K)
     row_counts: Ints
     row_stages: Ints  # how often each process has looked: its gap D is 2^−stage
+    row_lengths: Ints  # the observations of each line at which each process looks next
     column_sums: Floats  # (K + 1, L)
     column_counts: Ints
     column_stages: Ints
+    column_lengths: Ints
 
 
 class PairElimState(_Arrays, Simple):
@@ -85,29 +88,32 @@ class PairElimState(_Arrays, Simple):
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
         """The next pull of a round. Draws two random numbers at the start of a round."""
         at = self.at[0]
-        side, last, partner, i = at.side, at.last, at.partner, at.row
-        if side == 0 and after(self.rows, at.rows, last) == at.rows:
-            side, last, partner = 1, -1, i
-        elif side == 1 and after(self.columns, at.columns, last) == at.columns:
-            side = BETWEEN
-        if side == BETWEEN:
+        if at.side == 0 and at.place == at.rows:
+            at.side, at.place = 1, 0
+        elif at.side == BETWEEN or (at.side == 1 and at.place == at.columns):
             begin_phase(self, phase_of(at.reported, at.phase))
-            side, last = 0, -1
-            partner = self.h_column[int(rng.random() * len(self.h_column))]
-            i = self.h_row[int(rng.random() * len(self.h_row))]
-        row, column = partner, partner
-        if side == 0:
-            row = self.rows[after(self.rows, at.rows, last)]
+            at.side, at.place = 0, 0
+            at.column = self.h_column[int(rng.random() * len(self.h_column))]
+            at.row = self.h_row[int(rng.random() * len(self.h_row))]
+        row, column = at.row, at.column
+        if at.side == 0:
+            row = self.rows[at.place]
         else:
-            column = self.columns[after(self.columns, at.columns, last)]
-        tag = make_tag(side, at.phase, i)
-        go_on(self, row, column, tag)
-        return row * self.limits[1].levels + column, tag
+            column = self.columns[at.place]
+        at.place += 1
+        return row * self.limits[1].levels + column, make_tag(at.side, at.phase, at.row)
 
     def issued(self, arm: int, tag: int) -> None:
-        """Move the round to this pull."""
-        row = arm // self.limits[1].levels
-        go_on(self, row, arm - row * self.limits[1].levels, tag)
+        """Move the round to this pull, which can be any pull on the grid."""
+        at, K, L = self.at[0], self.limits[0].levels, self.limits[1].levels
+        row, column = arm // L, arm % L
+        begin_phase(self, (tag >> 1) & 7)
+        at.side = side_of(tag)
+        if at.side == 0:
+            at.place = after(self.rows, 0, at.rows, row)
+            at.row, at.column = min(max(tag >> 4, 0), K - 1), column
+        else:
+            at.place, at.row = after(self.columns, 0, at.columns, column), row
 
     def update(self, arm: int, tag: int, reward: float) -> None:
         """Add the reward to two processes, and let them eliminate."""
@@ -117,17 +123,16 @@ class PairElimState(_Arrays, Simple):
         at.reported += 1
         if side_of(tag) == 0:
             for process in (column, L):
-                at.rows = observe(
-                    self.row_sums[process], self.row_counts[process], self.row_stages, process,
-                    row, reward, at.log_rows, self.rows, at.rows, self.h_row,
-                )  # fmt: skip
+                self.row_sums[process, row] += reward
+                self.row_counts[process, row] += 1
+                if self.row_counts[process, row] >= self.row_lengths[process]:
+                    look_at_rows(self, process)
         else:
             for process in (row, K):
-                at.columns = observe(
-                    self.column_sums[process], self.column_counts[process], self.column_stages,
-                    process, column, reward, at.log_columns, self.columns, at.columns,
-                    self.h_column,
-                )  # fmt: skip
+                self.column_sums[process, column] += reward
+                self.column_counts[process, column] += 1
+                if self.column_counts[process, column] >= self.column_lengths[process]:
+                    look_at_columns(self, process)
 
     def best(self) -> int:
         """The remaining row and column with the largest means over all partners.
@@ -141,31 +146,6 @@ class PairElimState(_Arrays, Simple):
             sums, counts = self.column_sums[K], self.column_counts[K]
             column = largest_mean(sums, counts, self.columns, at.columns)
         return int(row) * L + int(column)
-
-
-@jit
-def after(lines: Ints, count: int, line: int) -> int:
-    """The number of remaining lines up to and including this one."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if lines[middle] <= line:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@inlined
-def go_on(state: Any, row: int, column: int, tag: int) -> None:
-    """Move the round to this pull, which can be any pull on the grid."""
-    at = state.at[0]
-    begin_phase(state, (tag >> 1) & 7)
-    at.side = side_of(tag)
-    if at.side == 0:
-        at.last, at.partner, at.row = row, column, min(max(tag >> 4, 0), state.limits[0].levels - 1)
-    else:
-        at.last, at.partner, at.row = column, row, row
 
 
 @jit
@@ -196,6 +176,7 @@ def begin_phase(state: Any, phase: int) -> None:
             state.column_counts[process, j] = 0
     for process in range(K + 1):
         state.column_stages[process] = 0
+        state.column_lengths[process] = stage_length(at.log_columns, 0)
 
 
 @jit
@@ -209,31 +190,36 @@ def largest_mean(sums: Floats, counts: Ints, lines: Ints, count: int) -> int:
     return best
 
 
-@inlined
-def observe(
-    sums: Floats,
-    counts: Ints,
-    stages: Ints,
-    process: int,
-    line: int,
-    reward: float,
-    log_T: float,
-    lines: Ints,
-    count: int,
-    h: Ints,
-) -> int:
-    """Add an observation of a line, and eliminate. Returns the number of remaining lines."""
-    sums[line] += reward
-    counts[line] += 1
-    if counts[line] < stage_length(log_T, stages[process]):
-        return count
-    return look(sums, counts, stages, process, log_T, lines, count, h)
-
-
-@inlined
+@jit
 def stage_length(log_T: float, stage: int) -> int:
     """⌈4·log T/D²⌉."""
     return max(1, math.ceil(4.0 * log_T * 4.0**stage))
+
+
+@apart
+def look_at_rows(state: Any, process: int) -> None:
+    """Let a process eliminate rows, if it is time."""
+    at = state.at[0]
+    last = state.rows[at.place - 1] if at.side == 0 and at.place > 0 else -1
+    at.rows = look(
+        state.row_sums[process], state.row_counts[process], state.row_stages, state.row_lengths,
+        process, at.log_rows, state.rows, at.rows, state.h_row,
+    )  # fmt: skip
+    if at.side == 0:
+        at.place = after(state.rows, 0, at.rows, last)
+
+
+@apart
+def look_at_columns(state: Any, process: int) -> None:
+    """Let a process eliminate columns, if it is time."""
+    at = state.at[0]
+    last = state.columns[at.place - 1] if at.side == 1 and at.place > 0 else -1
+    at.columns = look(
+        state.column_sums[process], state.column_counts[process], state.column_stages,
+        state.column_lengths, process, at.log_columns, state.columns, at.columns, state.h_column,
+    )  # fmt: skip
+    if at.side == 1:
+        at.place = after(state.columns, 0, at.columns, last)
 
 
 @jit
@@ -241,6 +227,7 @@ def look(
     sums: Floats,
     counts: Ints,
     stages: Ints,
+    lengths: Ints,
     process: int,
     log_T: float,
     lines: Ints,
@@ -249,11 +236,12 @@ def look(
 ) -> int:
     """Eliminate if all remaining lines have enough observations; repeat if they were late."""
     while True:
-        length = stage_length(log_T, stages[process])
+        length = lengths[process]
         for k in range(count - 1, -1, -1):  # the last one was played last
             if counts[lines[k]] < length:
                 return count
         stages[process] += 1
+        lengths[process] = stage_length(log_T, stages[process])
         radius = math.sqrt(log_T / length)
         best = largest_mean(sums, counts, lines, count)
         lower = sums[best] / counts[best] - radius
@@ -261,12 +249,7 @@ def look(
             # A line is eliminated with its representative, which is still among the remaining.
             if sums[h[x]] / counts[h[x]] + radius < lower:
                 h[x] = best
-        remaining = 0
-        for k in range(count):
-            if h[lines[k]] == lines[k]:
-                lines[remaining] = lines[k]
-                remaining += 1
-        count = remaining
+        count = keep_own(lines, count, h)
 
 
 def start_pair_elim(known: Known) -> PairElimState:
@@ -274,7 +257,8 @@ def start_pair_elim(known: Known) -> PairElimState:
     K, L = known.K, known.L
     at = np.zeros(1, AT)
     at[0].rows, at[0].columns, at[0].side, at[0].leader = K, L, BETWEEN, -1
-    at[0].log_rows, at[0].log_columns = math.log(max(2, known.n)), math.log(2.0)
+    log_rows, log_columns = math.log(max(2, known.n)), math.log(2.0)
+    at[0].log_rows, at[0].log_columns = log_rows, log_columns
     at[0].magic = row_magic(K, L)
     return PairElimState(
         limits=known.limits,
@@ -286,7 +270,9 @@ def start_pair_elim(known: Known) -> PairElimState:
         row_sums=np.zeros((L + 1, K)),
         row_counts=np.zeros((L + 1, K), np.int64),
         row_stages=np.zeros(L + 1, np.int64),
+        row_lengths=np.full(L + 1, stage_length(log_rows, 0)),
         column_sums=np.zeros((K + 1, L)),
         column_counts=np.zeros((K + 1, L), np.int64),
         column_stages=np.zeros(K + 1, np.int64),
+        column_lengths=np.full(K + 1, stage_length(log_columns, 0)),
     )

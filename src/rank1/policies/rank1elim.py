@@ -51,16 +51,12 @@ class Rank1Elim(Policy):
     sides = 2
     most_arms = MAX_ARMS
     layout = 2
+    needs_all = ("pulls",)  # a stage has equally many rewards of every line, so all pulls
     leaps = LEAPS
     confidence_scale: float = 1.0
 
     def __post_init__(self) -> None:
         checks.number("confidence_scale", self.confidence_scale, 0, 1e9, above=True)
-
-    @property
-    def needs_all(self) -> tuple[str, ...]:
-        """A stage has equally many rewards of every line, so all pulls."""
-        return ("pulls",)
 
     def start(self, known: Known) -> EliminationState:
         """The state before the first step."""

@@ -78,6 +78,7 @@ class Rank1ElimKL(Policy):
     sides = 2
     most_arms = MAX_ARMS
     layout = 3
+    needs_all = ("pulls",)  # a stage has equally many rewards of every line, so all pulls
     leaps = LEAPS
     level: str = "horizon"
     shrink: float = 2.0
@@ -85,11 +86,6 @@ class Rank1ElimKL(Policy):
     def __post_init__(self) -> None:
         checks.one_of("level", self.level, ("horizon", "time", "scaled"))
         checks.number("shrink", self.shrink, 1, 1000, above=True)
-
-    @property
-    def needs_all(self) -> tuple[str, ...]:
-        """A stage has equally many rewards of every line, so all pulls."""
-        return ("pulls",)
 
     def start(self, known: Known) -> EliminationState:
         """The state before the first step."""

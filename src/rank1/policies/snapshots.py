@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-import rank1
+from rank1 import __version__
 from rank1.errors import InputTypeError, Rank1Error, SnapshotError, shown
 from rank1.policies.base import Known, Policy, State, Truth
 from rank1.policies.known import LIMITS
@@ -54,7 +54,7 @@ def snapshot(policy: Policy, state: State) -> bytes:
         "policy": policy.name,
         "settings": policy.settings,
         "layout": policy.layout,
-        "rank1": rank1.__version__,
+        "rank1": __version__,
     }
     try:
         text = json.dumps(header)
@@ -136,7 +136,7 @@ def _policy(header: dict[str, Any], policies: Iterable[type[Policy]]) -> Policy:
     if layout != cls.layout:
         raise SnapshotError(
             f"the snapshot of {name} has layout {shown(layout)}, made by rank1 "
-            f"{header['rank1']}; this is rank1 {rank1.__version__}, with layout {cls.layout}",
+            f"{header['rank1']}; this is rank1 {__version__}, with layout {cls.layout}",
             policy=name,
         )
     try:

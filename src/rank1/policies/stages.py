@@ -25,7 +25,7 @@ from rank1.policies.base import Leaps, Records
 from rank1.policies.elimination_stages import end_stages
 from rank1.policies.step import gap, note, split, step, tally
 
-__all__ = ["LEAPS", "Work", "leap_stages"]
+__all__ = ["LEAPS", "Work", "after", "leap_stages"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -265,11 +265,11 @@ def place(count: int, rounds: int, pieces: int, plan: Records, splitter: Generat
 
 
 @jit
-def after(checkpoints: Ints, low: int, high: int, t: int) -> int:
-    """The first checkpoint above t among `low` … `high`; the last one always is."""
+def after(ascending: Ints, low: int, high: int, t: int) -> int:
+    """The first of the places `low` … `high` - 1 with a number above t; `high` if there is none."""
     while low < high:
         middle = (low + high) // 2
-        if checkpoints[middle] > t:
+        if ascending[middle] > t:
             high = middle
         else:
             low = middle + 1

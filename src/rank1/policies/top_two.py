@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.compiled import inlined, record
-from rank1.policies.base import Known, Records, Simple, require_unit_rewards
+from rank1.policies.base import Known, Records, require_unit_rewards
 from rank1.policies.challengers import AROUND, challenger, start_challengers, touch
-from rank1.policies.counting import add_pull, add_reports, give_back, start_counts
+from rank1.policies.counting import Counted, add_pull, add_reports, give_back, start_counts
 from rank1.policies.every_arm_once import SHARED, EveryArmOnce, next_first
 from rank1.policies.neighbours import start_slots
 from rank1.tournament import put, start_tournament, winner
@@ -45,7 +45,7 @@ class _Arrays(NamedTuple):
     low: Floats
 
 
-class TopTwoState(_Arrays, Simple):
+class TopTwoState(_Arrays, Counted):
     """Counts, see `counting`; the leader, see `tournament`; around it, see `challengers`."""
 
     def choose(self, rng: np.random.Generator) -> tuple[int, int]:
@@ -59,14 +59,15 @@ class TopTwoState(_Arrays, Simple):
         pick(self)  # updates the bounds as `choose` does
         hand_out(self, arm)
 
-    def update(self, arm: int, tag: int, reward: float) -> None:
-        """Add the reward to its arm."""
-        add(self, arm, 1, reward)
-
-    def load(self, arm: int, count: int, total: float) -> None:
-        """Count the rewards."""
-        if count > 0:
-            add(self, arm, count, total)
+    def learn(self, arm: int, count: int, total: float) -> None:
+        """Add `count` rewards of an arm with this sum."""
+        at = self.at[0]
+        mean = add_reports(self, arm, count, total)
+        before = self.top[1]
+        put(self.top, arm, mean)
+        if arm == at.leader or mean >= before:
+            at.leader = winner(self.top)
+        touch(self, arm)
 
     def forget(self, arm: int, tag: int) -> TopTwoState:
         """Stop counting the pull; if it was an arm's only one, issue it again."""
@@ -102,18 +103,6 @@ def hand_out(state: TopTwoState, k: int) -> None:
     touch(state, k)
 
 
-@inlined
-def add(state: TopTwoState, k: int, count: int, total: float) -> None:
-    """Add `count` rewards of arm k with this sum."""
-    at = state.at[0]
-    mean = add_reports(state, k, count, total)
-    before = state.top[1]
-    put(state.top, k, mean)
-    if k == at.leader or mean >= before:
-        at.leader = winner(state.top)
-    touch(state, k)
-
-
 @dataclass(frozen=True)
 class TopTwo(EveryArmOnce):
     """Play the leader and its strongest challenger, to stop after the fewest pulls.
@@ -135,8 +124,7 @@ class TopTwo(EveryArmOnce):
     Notes
     -----
     It assumes the same of a grid as [UTS](../policies/uts.md): an arm that isn't the best has a
-    better neighbour. In a grid of rank one this holds if the factors of all sides but one are
-    positive.
+    better neighbour.
 
     N counts a pull as soon as it is handed out; averages use the rewards that have arrived. There
     is no evidence against an arm without a report: W = 0.

@@ -21,11 +21,10 @@ from rank1.progress import Progress
 from rank1.simulation.block import Block
 from rank1.simulation.feedback import AT_ONCE, Feedback
 from rank1.simulation.known import NamesArms, best_document, problem_document
-from rank1.simulation.plan import make_plan
-from rank1.simulation.runs import Interrupted, checked_policies, checked_problem
+from rank1.simulation.plan import Plan
+from rank1.simulation.runs import checked_policies, checked_problem, play
 from rank1.simulation.series import Series
 from rank1.simulation.stop import BestArmRule, OwnRule, StopRule
-from rank1.simulation.store import Store
 from rank1.statistics import mean_and_error
 
 if TYPE_CHECKING:
@@ -274,10 +273,8 @@ def identify(
         Series.of(played, problem, n, 1, seed, method, shuffle, feedback, stop)
         for played, stop in rules
     ]
-    kept = None if store is None else Store(store)
-    plan = make_plan([(one, runs) for one in series], kept, in_turns=True, progress=bool(progress))
 
-    def found() -> Identification:
+    def found(plan: Plan[Series]) -> Identification:
         played = [number for number in range(len(series)) if plan.finished(number)]
         searches = [
             _searches(policies[number], problem, tolerance, plan.whole(number)) for number in played
@@ -288,11 +285,7 @@ def identify(
             problem, *asked, n, most, series[0].seed, searches, shuffle, rule, feedback
         )
 
-    try:
-        plan.play(backend, jobs, address, progress=progress, strict=True)
-    except KeyboardInterrupt:
-        raise Interrupted(found() if any(plan.blocks) else None) from None
-    return found()
+    return play(series, runs, store, backend, jobs, address, progress, found)
 
 
 def _rule(policy: Policy, rule: BestArmRule) -> tuple[Policy, StopRule]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from rank1 import checks
 from rank1.errors import InputError, InputTypeError
@@ -13,12 +13,14 @@ from rank1.problems.base import Problem
 from rank1.progress import Progress
 from rank1.settings import parse_policy
 from rank1.simulation.feedback import Feedback
-from rank1.simulation.plan import make_plan
+from rank1.simulation.plan import Plan, make_plan
 from rank1.simulation.result import Outcome, Result
 from rank1.simulation.series import Series
 from rank1.simulation.store import Store
 
-__all__ = ["Interrupted", "checked_policies", "checked_problem", "simulate"]
+__all__ = ["Interrupted", "checked_policies", "checked_problem", "play", "simulate"]
+
+T = TypeVar("T")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -133,10 +135,8 @@ def simulate(
     series = [
         Series.of(policy, problem, n, marks, seed, method, shuffle, feedback) for policy in policies
     ]
-    kept = None if store is None else Store(store)
-    plan = make_plan([(one, runs) for one in series], kept, in_turns=True, progress=bool(progress))
 
-    def result() -> Result:
+    def result(plan: Plan[Series]) -> Result:
         played = [number for number in range(len(series)) if plan.finished(number)]
         outcomes = [Outcome.of(series[number], plan.finished(number)) for number in played]
         most = max(len(outcome.runs) for outcome in outcomes)  # fewer if interrupted
@@ -147,11 +147,27 @@ def simulate(
         ]
         return Result.of(series[0], method, most, outcomes, missing)
 
+    return play(series, runs, store, backend, jobs, address, progress, result)
+
+
+def play(
+    series: Sequence[Series],
+    runs: int,
+    store: str | os.PathLike[str] | None,
+    backend: str,
+    jobs: int,
+    address: str | None,
+    progress: bool | Progress,
+    result: Callable[[Plan[Series]], T],
+) -> T:
+    """Play series; returns the result of the plan, or raises `Interrupted` with it."""
+    kept = None if store is None else Store(store)
+    plan = make_plan([(one, runs) for one in series], kept, in_turns=True, progress=bool(progress))
     try:
         plan.play(backend, jobs, address, progress=progress, strict=True)
     except KeyboardInterrupt:
-        raise Interrupted(result() if any(plan.blocks) else None) from None
-    return result()
+        raise Interrupted(result(plan) if any(plan.blocks) else None) from None
+    return result(plan)
 
 
 def checked_problem(problem: Any) -> None:

@@ -293,17 +293,16 @@ class Series:
         rule stopped it.
         """
         arms, marks = problem.arms, self.checkpoints
+        compiled = kernel(*self._kernel_for(state, law, rule))
         if self.method == "steps":
-            steps = kernel(*self._kernel_for(state, law, rule))
-            return lambda rng, _, t, stop: steps(
+            return lambda rng, _, t, stop: compiled(
                 state, law, rng, rule, arms, t, stop, marks, curve, totals
             )
         own = isinstance(self.stop, OwnRule)
-        leaps = kernel(*self._kernel_for(state, law, rule))
         work = self._leaps.room(law, problem.grid, marks, curve, totals)
         # The splitter is separate, so that the run itself doesn't depend on the checkpoints.
         return lambda rng, splitter, _, stop: (
-            *leaps(state, law, rng, splitter, stop, own, work), own and bool(state.done())
+            *compiled(state, law, rng, splitter, stop, own, work), own and bool(state.done())
         )  # fmt: skip
 
     def _kernel_for(self, state: Any, law: Any, rule: Any) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import re
 import stat
@@ -158,10 +159,7 @@ def _unpacked(body: bytes) -> Block:
     for each in told:
         name, dtype, sizes = each.split(":")
         shape = [int(size) for size in sizes.split(",")]
-        count = 1
-        for size in shape:
-            count *= size
-        kind = np.dtype(dtype)
+        kind, count = np.dtype(dtype), math.prod(shape)
         arrays[name] = np.frombuffer(body, kind, count, at).reshape(shape)
         at += count * kind.itemsize
     return Block(arrays, float(seconds))

@@ -15,17 +15,7 @@ from functools import partial
 from typing import Any
 
 from rank1.simulation.backends import base
-from rank1.simulation.backends.base import (
-    Played,
-    Setup,
-    Task,
-    fetched,
-    keys_of,
-    missing,
-    run_task,
-    unreachable,
-    workers_start,
-)
+from rank1.simulation.backends.base import Played, Setup, Task
 
 __all__ = ["run_tasks"]
 
@@ -39,7 +29,7 @@ def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
         from distributed import Client, KilledWorker, as_completed
         from distributed.comm import get_address_host_port
     except ImportError:
-        raise missing("dask", "distributed") from None
+        raise base.missing("dask", "distributed") from None
     where: dict[str, Any] = {"address": setup.address, "timeout": 20}
     if setup.address is None:
         where = {"n_workers": setup.jobs, "threads_per_worker": 1}
@@ -51,10 +41,10 @@ def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
             # A client that can't reach its cluster would keep trying long after the error.
             host, port = get_address_host_port(setup.address)
             socket.create_connection((host, port), timeout=20).close()
-        with workers_start():
+        with base.workers_start():
             client = Client(**where, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:
-        raise unreachable("dask", "tcp://10.0.0.1:8786", setup, error) from None
+        raise base.unreachable("dask", "tcp://10.0.0.1:8786", setup, error) from None
     with client:
         threads = client.nthreads()
         setup.note(
@@ -65,7 +55,7 @@ def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
         numbers: dict[str, int] = {}
 
         def submit(k: int) -> Any:
-            call = partial(run_task, tasks[k], keys_of(tasks[k]))
+            call = partial(base.run_task, tasks[k], base.keys_of(tasks[k]))
             future = client.submit(call, pure=False)
             numbers[future.key] = k
             return future
@@ -77,7 +67,7 @@ def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
             k = numbers.pop(future.key)
             done.update(map(submit, itertools.islice(waiting, 1)))
             try:
-                played = fetched(partial(_result, future, look), tasks[k], but=KilledWorker)
+                played = base.fetched(partial(_result, future, look), tasks[k], but=KilledWorker)
             except KilledWorker:
                 suspects.append(k)
             else:
@@ -86,7 +76,7 @@ def run_tasks(tasks: list[Task], setup: Setup) -> Generator[Played, None, None]:
         # only those that really kill their worker fail.
         for k in suspects:
             for future in _finished(as_completed([submit(k)], loop=client.loop), look):
-                yield k, fetched(partial(_result, future, look), tasks[k])
+                yield k, base.fetched(partial(_result, future, look), tasks[k])
 
 
 def _finished(done: Any, look: Callable[[], None]) -> Iterator[Any]:
