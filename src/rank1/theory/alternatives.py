@@ -40,7 +40,8 @@ def weakest_models(
 ) -> list[tuple[float, Model]]:
     """For each level that may overtake, the model that exploration c distinguishes least.
 
-    If each arm is played c·log n times, a model is distinguished if Σ d(mean, mean')·c ≥ 1.
+    `graves_lai` adds these as constraints. If each arm is played c·log n times, a model is
+    distinguished if Σ d(mean, mean')·c ≥ 1.
 
     Minimising that sum over a box of B is not a convex problem, but it is convex in the factors of
     each side separately, and given the others each level has its own problem in one variable. So
@@ -79,11 +80,6 @@ def weakest_models(
     >>> told, (u, v) = theory.weakest_models(problem, c)[0]
     >>> round(told, 6), u.round(3), v.round(3)
     (0.0, array([0.8, 0.8]), array([0.5  , 0.125]))
-
-    References
-    ----------
-    Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, appendix B.
-    https://arxiv.org/abs/1608.03023
     """
     cross(problem)  # raises if the theorems don't apply
     assert isinstance(problem, RankOne)
