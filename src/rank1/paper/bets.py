@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rank1.paper import Options
-from rank1.paper.played import Computing
+from rank1.paper.artefact import Computing
 from rank1.policies import BetElim, Rank1Elim
 from rank1.problems import spike
 from rank1.simulation import Series, identify

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rank1.paper import Options
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import claim
 from rank1.paper.curves import power_law
-from rank1.paper.played import Computing
 from rank1.paper.published import N
 from rank1.policies import UCB1, UTS, Policy, Rank1Elim, Rank1ElimKL
 from rank1.problems import spike

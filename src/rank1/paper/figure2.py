@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rank1 import theory
 from rank1.paper import Options
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import claim
-from rank1.paper.played import Computing
 from rank1.policies import (
     GLMUCB,
     KLUCB,

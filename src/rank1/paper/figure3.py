@@ -10,12 +10,12 @@ import numpy as np
 
 from rank1.documents import to_document
 from rank1.paper import Options
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import claim
 from rank1.paper.curves import EARLY, LATE, concave, mark, slopes
 from rank1.paper.figure3_panels import draw
 from rank1.paper.movielens import RatingProblem, Ratings, obtain, rating_problem
 from rank1.paper.movielens.problem import SCALES, STARS
-from rank1.paper.played import Computing
 from rank1.policies import POLICIES
 from rank1.simulation import Series
 from rank1.simulation.result import Outcome

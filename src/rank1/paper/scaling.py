@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from rank1.paper import Options, published
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import DOUBLES, NOT_QUADRATIC, claim
 from rank1.paper.curves import power_law
-from rank1.paper.played import Computing
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
 from rank1.simulation import Outcome, Series

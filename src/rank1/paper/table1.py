@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from rank1.paper import Options
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import DOUBLES, NOT_QUADRATIC, claim, z_of
-from rank1.paper.played import Computing
 from rank1.paper.published import RUNS, TABLE_1, Cell, N
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
@@ -46,17 +46,11 @@ def compute(options: Options) -> Computing:
 
 
 def _cell(cell: Cell, outcome: Outcome, options: Options) -> dict[str, Any]:
-    settings = cell._asdict()
-    table, paper = settings.pop("table"), settings.pop("regret")
-    paper_se = settings.pop("se")
+    facts = cell._asdict()
+    paper = {"mean": facts.pop("regret"), "se": facts.pop("se")}
     regret = mean_and_error(outcome.realised[:, -1])
-    return {
-        "table": table,
-        **settings,
-        "regret": regret,
-        "paper": {"mean": paper, "se": paper_se},
-        "z": z_of(regret, paper, options.runs, RUNS) if options.n == N else None,
-    }
+    z = z_of(regret, cell.regret, options.runs, RUNS) if options.n == N else None
+    return facts | {"regret": regret, "paper": paper, "z": z}
 
 
 def claims(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:

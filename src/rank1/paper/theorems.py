@@ -13,9 +13,9 @@ import numpy as np
 
 from rank1 import theory
 from rank1.paper import Options
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import claim
 from rank1.paper.curves import power_law
-from rank1.paper.played import Computing
 from rank1.policies import Rank1Elim
 from rank1.problems import Gaussian, Problem, spike
 from rank1.simulation import Series

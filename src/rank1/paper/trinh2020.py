@@ -10,8 +10,8 @@ import numpy as np
 
 from rank1 import theory
 from rank1.paper import Options, published
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import claim, z_of
-from rank1.paper.played import Computing
 from rank1.policies import IMEDUB, KLUCB, OSUB, UTS, Policy, Rank1ElimKL
 from rank1.problems import Bernoulli, spike
 from rank1.simulation import Series
