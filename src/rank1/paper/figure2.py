@@ -80,33 +80,25 @@ def compute(options: Options) -> Computing:
 
 def claims(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The paper's sentences on Figure 2, each with the figures that test it, one per size."""
+    by_label = [{entry["label"]: entry for entry in problem["policies"]} for problem in problems]
 
-    def entry(problem: dict[str, Any], policy: Policy) -> dict[str, Any]:
-        found: dict[str, Any] = next(
-            e for e in problem["policies"] if e["label"] == policy.label
-        )  # fmt: skip
-        return found
+    def ends(policy: Policy) -> list[dict[str, Any]]:
+        return [entries[policy.label]["expected_regret"] for entries in by_label]
 
     def ratios(policy: Policy, *others: Policy) -> list[float]:
         """Regret at the end divided by the smallest of the others'."""
-        return [
-            entry(problem, policy)["expected_regret"]["mean"]
-            / max(1e-9, min(entry(problem, other)["expected_regret"]["mean"] for other in others))
-            for problem in problems
-        ]
+        rows = zip(*map(ends, (policy, *others)), strict=True)
+        return [own["mean"] / max(1e-9, min(end["mean"] for end in rest)) for own, *rest in rows]
 
     def errors(policy: Policy, other: Policy) -> str:
         """Standard errors of the ratios of two policies."""
         shown = []
-        for problem, ratio in zip(problems, ratios(policy, other), strict=True):
-            both = [entry(problem, one)["expected_regret"] for one in (policy, other)]
+        for ratio, *both in zip(ratios(policy, other), ends(policy), ends(other), strict=True):
             relative = [(each["se"] or 0.0) / max(1e-9, each["mean"]) for each in both]
             shown.append(f"{ratio * math.hypot(*relative):.2g}")
         return ", ".join(shown)
 
-    late = [
-        _late_slope(entry(problem, Rank1Elim())["expected_curve"]["mean"]) for problem in problems
-    ]
+    late = [_late_slope(entries["rank1elim"]["expected_curve"]["mean"]) for entries in by_label]
     ucb1 = ratios(UCB1(), Rank1Elim())
     linucb, glm_ucb = (ratios(policy, Rank1Elim()) for policy in (LinUCB(), GLMUCB()))
     third, hundredth = (ratios(policy, Rank1Elim()) for policy in SCALED)
