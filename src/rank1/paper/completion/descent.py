@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rank1.paper.completion.entries import Entries, Fit, at_rest
+from rank1.paper.completion.entries import Entries, Fit, Floats, at_rest
 
 __all__ = ["descend"]
-
-Floats = NDArray[np.float64]
 
 #: The longest step to try. The authors' program halves from 0.1; this lies on the same grid of
 #: steps, four doublings up, since small matrices need longer steps.
