@@ -59,9 +59,10 @@ def summary(
     rows = frame.group_by(keys, maintain_order=True).agg(means).collect()
     if rows.is_empty():
         raise InputError("where", where, "settings of some runs in the file")
+    hidden = {name.removeprefix("policy_") for name in shown}
     # A label identifies a policy with its settings; colours depend only on its first word.
     return rows.with_columns(
-        pl.Series("label", _labels(rows, shown)),
+        pl.Series("label", [_without(label, hidden) for label in rows["policy"]]),
         pl.Series("policy", [label.partition(":")[0] for label in rows["policy"]]),
     )
 
@@ -94,11 +95,6 @@ def _values(frame: pl.LazyFrame, name: str, value: Any) -> list[Any]:
             some = ", ".join(str(v) for v in known[:12]) + (", …" if len(known) > 12 else "")
             raise InputError(f"where: {name}", one, f"one of {some or 'no value'}")
     return asked
-
-
-def _labels(rows: pl.DataFrame, shown: Collection[str]) -> list[str]:
-    hidden = {name.removeprefix("policy_") for name in shown}
-    return [_without(label, hidden) for label in rows["policy"]]
 
 
 def _without(label: str, hidden: Collection[str]) -> str:
