@@ -93,19 +93,8 @@ def page(
     options: Options,
     drawn: Mapping[str, Drawn] = MappingProxyType({}),
 ) -> str:
-    """The page as HTML.
+    """The page of documents by artefact, as HTML, with each artefact's figures if they are drawn.
 
-    Parameters
-    ----------
-    documents
-        The results of `artefact.make`, by the artefact's name.
-    options
-        The options they were made with.
-    drawn
-        Each artefact's figures that were drawn before.
-
-    Examples
-    --------
     >>> "No experiment that tests a claim was run yet" in page({}, Options())
     True
     """

@@ -6,12 +6,10 @@ the run. `Options.n` is used instead only if it is less than the paper's two mil
 look; then elimination doesn't end everywhere, the document says in how many runs it did, and no
 claim is judged.
 
-An exponent is the slope of an ordinary least-squares line through log mean regret over log x, one
-point per cell. Cells are not weighted by their standard errors, because their distance from the
-line isn't random: stages end at fixed lengths 4·4^ℓ·log n, so regret over 1/Δ or 1/μ is a sawtooth
-with a tooth for every doubling, and in some cells all runs agree to four digits. So an exponent has
-two standard errors: `se` from the scatter of the cells around the line, which includes the
-sawtooth, and `se_runs` from chance alone, by propagating the standard errors of the cells.
+An exponent is the slope of a line through log mean regret over log x, by ordinary least squares:
+the cells' distance from the line is mostly not random, but a sawtooth (see the gallery in the
+docs). So it has two standard errors: `se` from the scatter of the cells around the line, and
+`se_runs` from chance alone, by propagating the standard errors of the cells.
 """
 
 from __future__ import annotations

@@ -26,16 +26,9 @@ def summary(
     """One row per combination of settings: runs, mean and standard error of both regrets.
 
     Regret is that at the end or, if `step` is among `shown`, at every checkpoint. `label` is the
-    policy's name with every setting that isn't at its default, except for those shown elsewhere.
-
-    Parameters
-    ----------
-    sweep
-        From `read_sweep`.
-    shown
-        Columns shown by something other than the label, such as the axis of a plot.
-    where
-        Values of settings, or lists of values; other rows are dropped.
+    policy's name with every setting that isn't at its default, except for those among `shown`,
+    which something else shows, such as the axis of a plot. `where` has values of settings, or lists
+    of values; other rows are dropped.
     """
     import polars as pl
 
