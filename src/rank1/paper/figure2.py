@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rank1 import theory
 from rank1.paper import Options
 from rank1.paper.artefact import Computing
 from rank1.paper.claims import claim
+from rank1.plots import draw_curve, line_styles, new_figure, plain_axes
 from rank1.policies import (
     GLMUCB,
     KLUCB,
@@ -23,6 +26,8 @@ from rank1.policies import (
 )
 from rank1.problems import spike
 from rank1.simulation import Series
+from rank1.statistics import with_error
+from rank1.tables import table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,10 +77,7 @@ def compute(options: Options) -> Computing:
         ]
         slope = theory.lower_bound(spike(K, K, 0.7, 0.7, 0.2, 0.2))
         problems.append({"K": K, "L": K, "policies": entries, "lower_slope": slope})
-    return {
-        "problems": problems,
-        "claims": claims(problems),
-    }
+    return {"problems": problems, "claims": claims(problems)}
 
 
 def claims(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -143,9 +145,6 @@ def _late_slope(curve: list[float]) -> float:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """Regret at the end."""
-    from rank1.statistics import with_error
-    from rank1.tables import table
-
     sizes = [f"+K = L = {problem['K']}" for problem in document["problems"]]
     rows = []
     for row in zip(*(problem["policies"] for problem in document["problems"]), strict=True):
@@ -158,10 +157,6 @@ def show(document: dict[str, Any]) -> list[Any]:
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:
     """The paper's panels above; below, later policies and the slope of the lower bound."""
-    import numpy as np
-
-    from rank1.plots import draw_curve, line_styles, new_figure, plain_axes
-
     figure, axes = new_figure(12, 8, nrows=2, ncols=3)
     styles = line_styles(entry["label"] for entry in document["problems"][0]["policies"])
     for column, problem in zip(axes.T, document["problems"], strict=True):

@@ -20,6 +20,7 @@ from rank1.policies import POLICIES
 from rank1.simulation import Series
 from rank1.simulation.result import Outcome
 from rank1.statistics import mean_and_error, with_error
+from rank1.tables import table
 
 __all__ = ["compute", "draw", "show"]
 
@@ -194,8 +195,6 @@ def show(document: dict[str, Any]) -> list[Any]:
 
 def _table(title: str, document: dict[str, Any], *columns: str, rows: Iterable[Any]) -> Any:
     """A table that names its data."""
-    from rank1.tables import table
-
     return table(*columns, title=f"{title}, {document['data']['label']}", rows=rows)
 
 

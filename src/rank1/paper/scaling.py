@@ -24,10 +24,12 @@ from rank1.paper import Options, published
 from rank1.paper.artefact import Computing
 from rank1.paper.claims import DOUBLES, NOT_QUADRATIC, claim
 from rank1.paper.curves import power_law
+from rank1.plots import colour_of, new_figure
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
 from rank1.simulation import Outcome, Series
 from rank1.statistics import mean_and_error, with_error
+from rank1.tables import table
 from rank1.theory import lower_bound, upper_bound
 
 __all__ = ["VARIED", "N", "compute", "draw", "fit", "show"]
@@ -158,8 +160,6 @@ def _doubling(change: str, pairs: list[tuple[float, float]]) -> dict[str, Any]:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """The exponents, and how the figures were made."""
-    from rank1.tables import table
-
     columns = "cells", "from", "to", "exponent", "chance alone", "a cell is off by"
     rows = []
     for varied, fitted in document["fits"].items():
@@ -193,8 +193,6 @@ def draw(document: dict[str, Any]) -> dict[str, Any]:
 
 def _draw(document: dict[str, Any], bounds: bool) -> Any:
     from matplotlib.ticker import EngFormatter, FixedLocator, LogLocator, NullLocator
-
-    from rank1.plots import colour_of, new_figure
 
     figure, axes = new_figure(10.0, 4.0, ncols=len(VARIED), sharey=True)
     for ax, (varied, fitted) in zip(axes, document["fits"].items(), strict=True):

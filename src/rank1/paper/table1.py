@@ -13,6 +13,7 @@ from rank1.policies import Rank1Elim
 from rank1.problems import spike
 from rank1.simulation import Outcome, Series
 from rank1.statistics import mean_and_error, with_error
+from rank1.tables import table
 
 __all__ = ["compute", "show", "within"]
 
@@ -39,10 +40,7 @@ def compute(options: Options) -> Computing:
     ]
     outcomes = yield [(one, options.runs) for one in series]
     cells = [_cell(cell, outcome, options) for cell, outcome in zip(TABLE_1, outcomes, strict=True)]
-    return {
-        "cells": cells,
-        "claims": claims(cells),
-    }
+    return {"cells": cells, "claims": claims(cells)}
 
 
 def _cell(cell: Cell, outcome: Outcome, options: Options) -> dict[str, Any]:
@@ -100,8 +98,6 @@ def within(document: dict[str, Any], limit: float) -> int:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """The three sub-tables as the paper lays them out, and a summary."""
-    from rank1.tables import table
-
     parts: list[Any] = []
     for number, (names, caption) in CAPTIONS.items():
         columns = [f"+{name}".replace("delta", "Δ") for name in (*names, "regret", "paper", "z")]

@@ -12,10 +12,12 @@ from rank1 import theory
 from rank1.paper import Options, published
 from rank1.paper.artefact import Computing
 from rank1.paper.claims import claim, z_of
+from rank1.paper.trinh2020_panels import panels
 from rank1.policies import IMEDUB, KLUCB, OSUB, UTS, Policy, Rank1ElimKL
 from rank1.problems import Bernoulli, spike
 from rank1.simulation import Series
 from rank1.statistics import with_error
+from rank1.tables import table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,10 +107,7 @@ def compute(options: Options) -> Computing:
             bounds = theory.lower_bound(one.problem), drawn_slope(_grid(part, K))
             of_part.append({"K": K, "n": one.n, "lower_slope": bounds[0], "drawn_slope": bounds[1]})
         of_part[-1].setdefault("policies", []).append(entry)
-    return {
-        "parts": problems,
-        "claims": claims(problems),
-    }
+    return {"parts": problems, "claims": claims(problems)}
 
 
 def _grid(part: Part, K: int) -> Bernoulli:
@@ -217,8 +216,6 @@ def _log_slope(problem: dict[str, Any]) -> float:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """Regret at the end beside the figures' values, part by part, and the lower bounds."""
-    from rank1.tables import table
-
     shown: list[Any] = []
     for part in PARTS:
         problems = document["parts"][part.name]
@@ -259,8 +256,6 @@ def _cells(entry: dict[str, Any]) -> tuple[str, str, str]:
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:
     """Each part's curves, with both lower bounds and the paper's final values."""
-    from rank1.paper.trinh2020_panels import panels
-
     return {
         f"trinh2020-{part.name}": panels(document["parts"][part.name], part.title, part.n)
         for part in PARTS
