@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rank1.paper.completion.entries import Floats
 from rank1.plots import draw_curve, line_styles, new_figure, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["draw"]
-
-Floats = NDArray[np.float64]
 
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:

@@ -6,9 +6,8 @@ above v̄(j*), and either suffices, paired with the best line of the other side.
 is the union of K + L − 2 boxes, one for each line that may overtake; with more sides there is one
 box for each level except the best ones.
 
-If ū(i*) = 1, no row can lie above it, and a row's box is its boundary ū'(i) = 1. Such a model is
-still a limit of models to be distinguished: only products are seen, and (s·ū, v̄/s) with s just
-below 1 has the same means as (ū, v̄), and room above its best row.
+If ū(i*) = 1, a row's box is its boundary ū'(i) = 1, a limit of models to be distinguished: see
+docs/theory.md.
 """
 
 from __future__ import annotations
