@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import time
-
 import rank1
-from benchmarks.timing import cpu_seconds, literal, ns_a_step
-from rank1.testing import play_plain
+from benchmarks.bench_id_ts import plain_us
+from benchmarks.timing import cpu_seconds, ns_a_step
 
 N = 2_000_000
 
 
 def main() -> None:
-    policy, steps, runs = rank1.PairElim(), 20_000, 20
+    policy, runs = rank1.PairElim(), 20
     for K in (8, 32):
         problem = rank1.spike(K, K, 0.7, 0.7, 0.2, 0.2)
         ours = ns_a_step(policy.start, K, N)
-        begin = time.process_time()
-        play_plain(literal(policy)(rank1.Known(K, K, steps)), problem, steps, 1)
-        plain = (time.process_time() - begin) / steps * 1e9
+        plain = 1e3 * plain_us(policy, K, 20_000)
         print(
             f"pair_elim, K = L = {K:2}: {ours:6.0f} ns a step over {N:,} steps; literal, in "
             f"plain Python, {plain:.0f} ns, {plain / ours:.0f} times as long"

@@ -149,7 +149,7 @@ def measure_units(storage: Storage) -> None:
 
 def show(what: str, cost: Cost, count: int, sync: Cost) -> None:
     print(
-        f"  {what:<42} {count / cost.wall:>10,.0f} pairs/s   {cost.wall / sync.wall:5.1f} syncs"
+        f"  {what:<45} {count / cost.wall:>10,.0f} pairs/s   {cost.wall / sync.wall:5.1f} syncs"
         f"   {cost.cpu / count * 1e6:8.1f} µs of CPU a pair"
     )
 
@@ -206,13 +206,13 @@ def server() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-def optuna(folder: Path, sync: Cost, ours: Cost) -> None:
+def optuna(folder: Path, sync: Cost, ours: Cost, targets: tuple[str, str] = ("", "")) -> None:
     try:
         python = environment("optuna", ("optuna>=4.4",))
     except (subprocess.SubprocessError, OSError) as error:
         print(why_skipped("optuna", error))
         return
-    for storage in ("sqlite", "journal"):
+    for storage, target in zip(("sqlite", "journal"), targets, strict=True):
         script = str(Path(__file__).with_name("rival_optuna.py"))
         file = str(folder / f"optuna-{storage}")
         run = subprocess.run(
@@ -223,6 +223,7 @@ def optuna(folder: Path, sync: Cost, ours: Cost) -> None:
         print(
             f"  Optuna, {storage:<7} storage, RandomSampler       {rate:>10,.0f} trials/s  "
             f"{1 / rate / sync.wall:5.1f} syncs   ours is {1 / ours.wall / rate:.1f} times as fast"
+            f"{target}"
         )
 
 

@@ -18,14 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.bench_storage import Cost, each, sync_cost
-from benchmarks.rivals import environment, why_skipped
+from benchmarks.bench_storage import MILLION, TRIALS, Cost, each, optuna, show, sync_cost
 from benchmarks.timing import cpu_seconds
 from rank1 import Study, assign, compiled
 from rank1.compiled import kernels
 
-MILLION = 1_000_000
-TRIALS = 2000
 NAMES = [f"line {k}" for k in range(64)]
 MEANS = np.outer(np.linspace(0.9, 0.3, 64), np.linspace(0.8, 0.2, 64))
 
@@ -37,13 +34,6 @@ def single(study: Study) -> None:
 def batch(study: Study, count: int) -> None:
     given = study.ask(count=count)
     study.tell_many([(suggestion.id, 1.0) for suggestion in given])
-
-
-def shown(what: str, cost: Cost, count: int, sync: Cost) -> None:
-    print(
-        f"  {what:<45} {count / cost.wall:>10,.0f} pairs/s   {cost.wall / sync.wall:5.1f} syncs"
-        f"   {cost.cpu / count * 1e6:8.1f} µs of CPU a pair"
-    )
 
 
 def fill(study: Study, events: int) -> None:
@@ -61,27 +51,6 @@ def least(work: Callable[[], object], repeats: int) -> Cost:
     """Return the minimum cost of several calls."""
     costs = [each(work, 1) for _ in range(repeats)]
     return Cost(min(cost.wall for cost in costs), min(cost.cpu for cost in costs))
-
-
-def optuna(folder: Path, sync: Cost, ours: Cost) -> None:
-    try:
-        python = environment("optuna", ("optuna>=4.4",))
-    except (subprocess.SubprocessError, OSError) as error:
-        print(why_skipped("optuna", error))
-        return
-    for storage, target in (("sqlite", 20), ("journal", 2)):
-        script = str(Path(__file__).with_name("rival_optuna.py"))
-        file = str(folder / f"optuna-{storage}")
-        run = subprocess.run(
-            [str(python), script, storage, file, str(TRIALS)],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        rate = float(run.stdout)
-        print(
-            f"  Optuna, {storage:<7} storage, RandomSampler       {rate:>10,.0f} trials/s  "
-            f"{1 / rate / sync.wall:5.1f} syncs   ours is {1 / ours.wall / rate:.1f} times as fast "
-            f"(to reach: {target})"
-        )
 
 
 def compile_now(*works: Callable[[], object]) -> None:
@@ -139,7 +108,7 @@ def drawn(folder: Path, sync: Cost, uts: Study) -> None:
     works = [lambda: single(study), lambda: single(uts)]
     compile_now(*works)
     ours, theirs = alternately(works, 10, TRIALS // 10)
-    shown("ask and tell, a commit each", ours, 1, sync)
+    show("ask and tell, a commit each", ours, 1, sync)
     print(
         f"  find / UTS, in turn: {ours.wall / theirs.wall:.2f} on the clock, "
         f"{ours.cpu / theirs.cpu:.2f} in CPU time (to reach: 1.2)"
@@ -168,14 +137,14 @@ def main() -> None:
         print("64×64 pairs, UTS, SQLite, one process")
         study = Study.create("bench", NAMES, NAMES, storage=place, policy="uts", seed=1)
         each(lambda: single(study), 50)
-        shown("ask and tell as written, a commit each", each(lambda: single(study), 500), 1, sync)
+        show("ask and tell as written, a commit each", each(lambda: single(study), 500), 1, sync)
         batch(study, 20_000)
         compile_now(lambda: single(study))
         ours = each(lambda: single(study), TRIALS)
-        shown("the same, compiled", ours, 1, sync)
-        optuna(folder, sync, ours)
+        show("the same, compiled", ours, 1, sync)
+        optuna(folder, sync, ours, (" (to reach: 20)", " (to reach: 2)"))
         hundred = each(lambda: batch(study, 100), 100)
-        shown("the same, in batches of 100", hundred, 100, sync)
+        show("the same, in batches of 100", hundred, 100, sync)
 
         drawn(folder, sync, study)
         few = Study.create("few", NAMES, NAMES, storage=place, policy="uts", seed=1)

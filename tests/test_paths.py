@@ -32,7 +32,7 @@ def test_without_a_home_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.compiled
 def test_asking_for_a_folder_loads_nothing_heavy() -> None:
     code = (
-        "import sys, rank1.paths, rank1.paper.movielens.obtain\n"
+        "import sys, rank1.paths, rank1.paper.movielens.download\n"
         "rank1.paths.cache_directory()\n"
         "assert 'numba' not in sys.modules"
     )

@@ -281,7 +281,7 @@ def test_nothing_is_fetched_unless_the_terms_are_accepted(monkeypatch: pytest.Mo
         asked.append(given)
         raise ConnectionError("no network here")
 
-    monkeypatch.setattr(sys.modules["rank1.paper.movielens.obtain"], "download", offline)
+    monkeypatch.setattr(sys.modules["rank1.paper.movielens.download"], "download", offline)
     assert obtain().stand_in
     assert not asked
 
@@ -292,7 +292,7 @@ def test_without_a_network_the_stand_in_takes_its_place(
     def offline(*_: Any, **__: Any) -> None:
         raise ConnectionError("no network here")
 
-    monkeypatch.setattr(sys.modules["rank1.paper.movielens.obtain"], "download", offline)
+    monkeypatch.setattr(sys.modules["rank1.paper.movielens.download"], "download", offline)
     assert obtain(accept_licence=True).stand_in
     assert "Using stand-in data: no network here" in capsys.readouterr().err
 
@@ -312,7 +312,7 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     monkeypatch.setenv("RANK1_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
-    monkeypatch.setattr(sys.modules["rank1.paper.movielens.obtain"], "download", download)
+    monkeypatch.setattr(sys.modules["rank1.paper.movielens.download"], "download", download)
     monkeypatch.setattr("typer.confirm", asked)
     monkeypatch.setattr("builtins.input", asked)
     for stream in ("stdin", "stdout", "stderr"):

@@ -12,7 +12,7 @@ import pytest
 
 import rank1
 from rank1.paper import Options, artefact, bets, theorems
-from rank1.paper.played import played
+from rank1.paper.artefact import played
 from rank1.simulation import Series
 from rank1.simulation.backends import base
 from rank1.simulation.plan import Plan

@@ -18,8 +18,8 @@ from markupsafe import escape
 
 from rank1 import cli, paper
 from rank1.paper import Options, artefact, introduction, report
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import claim, combined, figures_of
-from rank1.paper.played import Computing
 
 Documents = dict[str, dict[str, Any]]
 

@@ -1,30 +1,43 @@
-"""Shared by all artefacts: how a document says how it was made, and labels."""
+"""Shared by all artefacts: play their series, say how a document was made, and label it."""
 
 from __future__ import annotations
 
 import datetime
 import importlib
 import json
+import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rank1 import __version__
 from rank1.atomic import whole_file
+from rank1.errors import BackendError
 from rank1.paper import ARTEFACTS, Options
 from rank1.paper.claims import judged
-from rank1.paper.played import Computing, played
+from rank1.progress import Progress
+from rank1.simulation.ahead import compile_ahead
+from rank1.simulation.plan import make_plan
+from rank1.simulation.result import Outcome
+from rank1.simulation.series import Series
+from rank1.simulation.store import Store
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rank1.simulation import Outcome
-
-__all__ = ["draw", "heading", "make", "make_all", "read_all", "show"]
+__all__ = ["Computing", "draw", "heading", "make", "make_all", "played", "read_all", "show"]
 
 #: Version of the documents' layout; increase it when the layout changes, so that an old document is
 #: made again rather than misread.
 FORMAT = 2
+#: The options that a document depends on.
+ASKED = ("n", "runs", "seed", "quick", "label", "scale", "sigma", "iterations", "block_seed")
+
+#: Series, each with its number of runs.
+Wanted = list[tuple[Series, int]]
+#: What an artefact's `compute` is: it yields what it wants, gets the outcomes, and returns its
+#: document.
+Computing = Generator[Wanted, list[Outcome], dict[str, Any]]
 
 
 def make(name: str, options: Options) -> dict[str, Any]:
@@ -67,6 +80,34 @@ def _ended(computing: Computing, outcomes: list[Outcome]) -> dict[str, Any]:
     except StopIteration as ended:
         return dict(ended.value)
     raise RuntimeError("an artefact asks for its series once")
+
+
+def played(options: Options, title: str, wanted: Sequence[Wanted]) -> Iterator[list[Outcome]]:
+    """The runs that each artefact wants, one after another, read from the store if it has them.
+
+    Everything is played before the first is returned, as one plan, so that no core waits for
+    another between two artefacts. The title is shown before the progress bar.
+    """
+    flat = [each for own in wanted for each in own]
+    compile_ahead((one for one, _ in flat), options.jobs, progress=options.progress)
+    plan = make_plan(flat, Store(options.store), progress=options.progress, jobs=options.jobs)
+
+    def note(line: str) -> None:
+        if options.backend not in ("threads", "processes", "local"):
+            print(line, file=sys.stderr)
+
+    with Progress(options.progress, title, plan.seconds) as bar:
+        bar.title = title
+        failed = plan.play(options.backend, options.jobs, options.address, note=note, progress=bar)
+    numbers = iter(range(len(flat)))
+    for own in wanted:
+        mine = [next(numbers) for _ in own]
+        if any(map(plan.missing, mine)):
+            cell, why = failed[0]
+            raise BackendError(
+                f"{len(failed)} cells could not be played; the first was {cell.series}: {why.error}"
+            )
+        yield [Outcome.of(flat[k][0], plan.finished(k)) for k in mine]
 
 
 def read_all(options: Options) -> dict[str, dict[str, Any]]:
@@ -118,19 +159,8 @@ def _module(name: str) -> Any:
 
 
 def _asked(options: Options) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "rank1": __version__,
-        "n": options.n,
-        "runs": options.runs,
-        "seed": options.seed,
-        "quick": options.quick,
-        "label": options.label,
-        "scale": options.scale,
-        "sigma": options.sigma,
-        "iterations": options.iterations,
-        "block_seed": options.block_seed,
-    }
+    asked = {name: getattr(options, name) for name in ASKED}
+    return {"format": FORMAT, "rank1": __version__, **asked}
 
 
 def _now() -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rank1.paper import Options
-from rank1.paper.played import Computing
+from rank1.paper.artefact import Computing
 from rank1.policies import BetElim, Rank1Elim
 from rank1.problems import spike
 from rank1.simulation import Series, identify
 from rank1.simulation.stop import OwnRule
 from rank1.statistics import mean_and_error, with_error
+from rank1.tables import table
 
 __all__ = ["compute", "show"]
 
@@ -43,16 +44,11 @@ def compute(options: Options) -> Computing:
                 "rank1elim": mean_and_error(outcome.expected[:, -1]),
             }
         )
-    return {
-        "cells": cells,
-        "confidence": CONFIDENCE,
-    }
+    return {"cells": cells, "confidence": CONFIDENCE}
 
 
 def show(document: dict[str, Any]) -> list[Any]:
     """Pulls until the bets stop, and their regret."""
-    from rank1.tables import table
-
     title = f"BetElim at confidence {document['confidence']:.0%}, beside Rank1Elim"
     columns = "pulls until it stops", "regret until then", "wrong", "Rank1Elim's regret"
     rows = []

@@ -45,22 +45,11 @@ def claim(
     reading: bool = False,
     any_n: bool = False,
 ) -> dict[str, Any]:
-    """A claim of the paper as plain values.
+    """A claim of the paper, its own words in quotation marks, as plain values.
 
-    Parameters
-    ----------
-    claim
-        What the paper says; its own words are in quotation marks.
-    each
-        Whether each part of it holds, or whether it holds in each case.
-    figures
-        What was measured.
-    meaning
-        What the figures are, and the criterion by which the claim holds.
-    reading
-        Whether all of it holds under another reading of its words, given in `meaning`.
-    any_n
-        Whether it can be judged with any number of steps.
+    `each` says whether it holds in each of its parts or cases. `meaning` says what the measured
+    figures are, and by which criterion it holds. `reading`: all of it holds under another reading
+    of its words, given in `meaning`. `any_n`: it can be judged with any number of steps.
     """
     return {
         "claim": claim,

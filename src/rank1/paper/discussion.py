@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rank1.paper import Options
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import claim
 from rank1.paper.curves import power_law
-from rank1.paper.played import Computing
 from rank1.paper.published import N
+from rank1.plots import line_styles, new_figure, plain_axes
 from rank1.policies import UCB1, UTS, Policy, Rank1Elim, Rank1ElimKL
 from rank1.problems import spike
 from rank1.simulation import Series
 from rank1.statistics import mean_and_error, with_error
+from rank1.tables import table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,8 +112,6 @@ def fit(cells: list[dict[str, Any]]) -> dict[str, float]:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """A table over K, and the exponents."""
-    from rank1.tables import table
-
     rows = []
     for name, fitted in document["fits"].items():
         cells = [cell for cell in document["cells"] if cell["policy"] == name]
@@ -129,8 +129,6 @@ def show(document: dict[str, Any]) -> list[Any]:
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:
     """Regret over K on logarithmic axes, with the fitted lines."""
-    from rank1.plots import line_styles, new_figure, plain_axes
-
     figure, ax = new_figure(6, 4.2)
     styles = line_styles(document["fits"])
     for name, fitted in document["fits"].items():

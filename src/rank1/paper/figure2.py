@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rank1 import theory
 from rank1.paper import Options
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import claim
-from rank1.paper.played import Computing
+from rank1.plots import draw_curve, line_styles, new_figure, plain_axes
 from rank1.policies import (
     GLMUCB,
     KLUCB,
@@ -23,6 +26,8 @@ from rank1.policies import (
 )
 from rank1.problems import spike
 from rank1.simulation import Series
+from rank1.statistics import with_error
+from rank1.tables import table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,41 +77,30 @@ def compute(options: Options) -> Computing:
         ]
         slope = theory.lower_bound(spike(K, K, 0.7, 0.7, 0.2, 0.2))
         problems.append({"K": K, "L": K, "policies": entries, "lower_slope": slope})
-    return {
-        "problems": problems,
-        "claims": claims(problems),
-    }
+    return {"problems": problems, "claims": claims(problems)}
 
 
 def claims(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The paper's sentences on Figure 2, each with the figures that test it, one per size."""
+    by_label = [{entry["label"]: entry for entry in problem["policies"]} for problem in problems]
 
-    def entry(problem: dict[str, Any], policy: Policy) -> dict[str, Any]:
-        found: dict[str, Any] = next(
-            e for e in problem["policies"] if e["label"] == policy.label
-        )  # fmt: skip
-        return found
+    def ends(policy: Policy) -> list[dict[str, Any]]:
+        return [entries[policy.label]["expected_regret"] for entries in by_label]
 
     def ratios(policy: Policy, *others: Policy) -> list[float]:
         """Regret at the end divided by the smallest of the others'."""
-        return [
-            entry(problem, policy)["expected_regret"]["mean"]
-            / max(1e-9, min(entry(problem, other)["expected_regret"]["mean"] for other in others))
-            for problem in problems
-        ]
+        rows = zip(*map(ends, (policy, *others)), strict=True)
+        return [own["mean"] / max(1e-9, min(end["mean"] for end in rest)) for own, *rest in rows]
 
     def errors(policy: Policy, other: Policy) -> str:
         """Standard errors of the ratios of two policies."""
         shown = []
-        for problem, ratio in zip(problems, ratios(policy, other), strict=True):
-            both = [entry(problem, one)["expected_regret"] for one in (policy, other)]
+        for ratio, *both in zip(ratios(policy, other), ends(policy), ends(other), strict=True):
             relative = [(each["se"] or 0.0) / max(1e-9, each["mean"]) for each in both]
             shown.append(f"{ratio * math.hypot(*relative):.2g}")
         return ", ".join(shown)
 
-    late = [
-        _late_slope(entry(problem, Rank1Elim())["expected_curve"]["mean"]) for problem in problems
-    ]
+    late = [_late_slope(entries["rank1elim"]["expected_curve"]["mean"]) for entries in by_label]
     ucb1 = ratios(UCB1(), Rank1Elim())
     linucb, glm_ucb = (ratios(policy, Rank1Elim()) for policy in (LinUCB(), GLMUCB()))
     third, hundredth = (ratios(policy, Rank1Elim()) for policy in SCALED)
@@ -151,9 +145,6 @@ def _late_slope(curve: list[float]) -> float:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """Regret at the end."""
-    from rank1.statistics import with_error
-    from rank1.tables import table
-
     sizes = [f"+K = L = {problem['K']}" for problem in document["problems"]]
     rows = []
     for row in zip(*(problem["policies"] for problem in document["problems"]), strict=True):
@@ -166,10 +157,6 @@ def show(document: dict[str, Any]) -> list[Any]:
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:
     """The paper's panels above; below, later policies and the slope of the lower bound."""
-    import numpy as np
-
-    from rank1.plots import draw_curve, line_styles, new_figure, plain_axes
-
     figure, axes = new_figure(12, 8, nrows=2, ncols=3)
     styles = line_styles(entry["label"] for entry in document["problems"][0]["policies"])
     for column, problem in zip(axes.T, document["problems"], strict=True):

@@ -10,16 +10,17 @@ import numpy as np
 
 from rank1.documents import to_document
 from rank1.paper import Options
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import claim
 from rank1.paper.curves import EARLY, LATE, concave, mark, slopes
 from rank1.paper.figure3_panels import draw
 from rank1.paper.movielens import RatingProblem, Ratings, obtain, rating_problem
 from rank1.paper.movielens.problem import SCALES, STARS
-from rank1.paper.played import Computing
 from rank1.policies import POLICIES
 from rank1.simulation import Series
 from rank1.simulation.result import Outcome
 from rank1.statistics import mean_and_error, with_error
+from rank1.tables import table
 
 __all__ = ["compute", "draw", "show"]
 
@@ -194,8 +195,6 @@ def show(document: dict[str, Any]) -> list[Any]:
 
 def _table(title: str, document: dict[str, Any], *columns: str, rows: Iterable[Any]) -> Any:
     """A table that names its data."""
-    from rank1.tables import table
-
     return table(*columns, title=f"{title}, {document['data']['label']}", rows=rows)
 
 

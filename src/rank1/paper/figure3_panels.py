@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rank1.paper.completion.entries import Floats
+from rank1.plots import draw_curve, line_styles, new_figure, plain_axes
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["draw"]
 
-Floats = NDArray[np.float64]
-
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:
     """Known ratings, completed ratings, and regret over the steps."""
-    from rank1.plots import draw_curve, line_styles, new_figure, plain_axes
-
     observed, completed = (
         np.array(document[name], dtype=np.float64) for name in ("observed", "completed")
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from rank1.policies import Rank1Elim
 from rank1.problems import Campaign
@@ -22,35 +23,12 @@ LEFT, TOP = 54, 26
 GAP, PANEL = 16, 120
 
 
-class Pair(NamedTuple):
-    """A pair: the stronger its shade the better; empty if it is eliminated."""
-
-    kind: str
-    x: int
-    y: int
-    width: int
-    height: int
-    shade: float
-
-
-class Line(NamedTuple):
-    """An axis, an interval, or the limit that an interval must reach to stay."""
-
-    kind: str
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-
-
-class Text(NamedTuple):
-    """A word beside the grid, or a number at an axis."""
-
-    kind: str
-    x: float
-    y: float
-    anchor: str
-    text: str
+#: A pair: the stronger its shade the better; empty if it is eliminated.
+Pair = namedtuple("Pair", "kind x y width height shade")
+#: An axis, an interval, or the limit that an interval must reach to stay.
+Line = namedtuple("Line", "kind x1 y1 x2 y2")
+#: A word beside the grid, or a number at an axis.
+Text = namedtuple("Text", "kind x y anchor text")
 
 
 def introduction() -> dict[str, Any]:

@@ -9,15 +9,17 @@ from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rank1 import __version__
 from rank1.atomic import whole_file
-from rank1.paper import PAPERS, Options, artefact
+from rank1.paper import PAPERS, Options, Paper, artefact
 from rank1.paper.claims import VERDICTS, combined, figures_of, headline, verdict
-from rank1.paper.inline import table_of
 from rank1.paper.introduction import introduction
 from rank1.plots.html import svg_element, svg_file
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["page", "write"]
 
@@ -91,19 +93,8 @@ def page(
     options: Options,
     drawn: Mapping[str, Drawn] = MappingProxyType({}),
 ) -> str:
-    """The page as HTML.
+    """The page of documents by artefact, as HTML, with each artefact's figures if they are drawn.
 
-    Parameters
-    ----------
-    documents
-        The results of `artefact.make`, by the artefact's name.
-    options
-        The options they were made with.
-    drawn
-        Each artefact's figures that were drawn before.
-
-    Examples
-    --------
     >>> "No experiment that tests a claim was run yet" in page({}, Options())
     True
     """
@@ -139,18 +130,12 @@ def page(
 
 def _parts(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The papers that have sections; sections of no paper go to the first."""
-    parts = []
-    for paper in PAPERS:
-        others = {name for other in PAPERS if other is not paper for name in other.artefacts}
-        rest = PAPERS[0] is paper
-        own = [
-            s
-            for s in sections
-            if s["name"] in paper.artefacts or (rest and s["name"] not in others)
-        ]
-        if own or rest:
-            parts.append({"paper": paper, "sections": own})
-    return parts
+    first = PAPERS[0]
+    paper_of = {name: paper for paper in PAPERS for name in paper.artefacts}
+    parts: dict[Paper, list[dict[str, Any]]] = {first: []}
+    for section in sections:
+        parts.setdefault(paper_of.get(section["name"], first), []).append(section)
+    return [{"paper": paper, "sections": own} for paper, own in parts.items()]
 
 
 def _stand_in(document: dict[str, Any]) -> bool:
@@ -163,11 +148,11 @@ def _claims(documents: dict[str, dict[str, Any]], label: str) -> list[dict[str, 
     for name, document in documents.items():
         for claim in document["claims"]:
             found = verdict(claim)
-            marks = [f"on {claim['data']}"] if "data" in claim else []
+            marks = (f"on {claim['data']}" if "data" in claim else "", "quick run" if label else "")
             line = {
                 "verdict": found,
                 "symbol": SYMBOLS[found],
-                "marks": [*marks, *(["quick run"] if label else [])],
+                "marks": list(filter(None, marks)),
                 "figures": figures_of(claim),
                 "name": name,
                 "where": _short(name),
@@ -199,18 +184,38 @@ def _section(name: str, document: dict[str, Any], drawn: Drawn | None) -> dict[s
             parts.append({"tables": [table_of(table) for table in shown]})
         else:
             parts += [{"tables": [], "text": text} for text in shown]
+    marks = document["made"]["label"], "stand-in data" if _stand_in(document) else ""
     return {
         "name": name,
         "heading": artefact.heading(name),
         "short": _short(name),
-        "marks": [
-            mark
-            for mark in (document["made"]["label"], "stand-in data" if _stand_in(document) else "")
-            if mark
-        ],
+        "marks": list(filter(None, marks)),
         "about": ABOUT.get(name, ""),
         "figures": [svg_element(file, title, ALT.get(title, "")) for title, file in drawn.items()],
         "parts": parts,
+    }
+
+
+def table_of(table: Table) -> dict[str, Any]:
+    """A rich table as plain values for the page's template; cells with a style are marked.
+
+    >>> from rich.table import Table
+    >>> table = Table("K", "regret", title="Regret < 10")
+    >>> table.add_row("8", "3")
+    >>> facts = table_of(table)
+    >>> facts["caption"], facts["rows"][0][1]
+    ('Regret < 10', {'text': '3', 'marked': False})
+    """
+    rows = zip(*(column.cells for column in table.columns), strict=True)
+    return {
+        "caption": ". ".join(str(text) for text in (table.title, table.caption) if text),
+        "columns": [
+            {"name": str(column.header), "side": column.justify} for column in table.columns
+        ],
+        "rows": [
+            [{"text": str(cell), "marked": bool(getattr(cell, "style", ""))} for cell in row]
+            for row in rows
+        ],
     }
 
 

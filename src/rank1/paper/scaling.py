@@ -6,12 +6,10 @@ the run. `Options.n` is used instead only if it is less than the paper's two mil
 look; then elimination doesn't end everywhere, the document says in how many runs it did, and no
 claim is judged.
 
-An exponent is the slope of an ordinary least-squares line through log mean regret over log x, one
-point per cell. Cells are not weighted by their standard errors, because their distance from the
-line isn't random: stages end at fixed lengths 4·4^ℓ·log n, so regret over 1/Δ or 1/μ is a sawtooth
-with a tooth for every doubling, and in some cells all runs agree to four digits. So an exponent has
-two standard errors: `se` from the scatter of the cells around the line, which includes the
-sawtooth, and `se_runs` from chance alone, by propagating the standard errors of the cells.
+An exponent is the slope of a line through log mean regret over log x, by ordinary least squares:
+the cells' distance from the line is mostly not random, but a sawtooth (see the gallery in the
+docs). So it has two standard errors: `se` from the scatter of the cells around the line, and
+`se_runs` from chance alone, by propagating the standard errors of the cells.
 """
 
 from __future__ import annotations
@@ -23,13 +21,15 @@ from typing import Any
 import numpy as np
 
 from rank1.paper import Options, published
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import DOUBLES, NOT_QUADRATIC, claim
 from rank1.paper.curves import power_law
-from rank1.paper.played import Computing
+from rank1.plots import colour_of, new_figure
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
 from rank1.simulation import Outcome, Series
 from rank1.statistics import mean_and_error, with_error
+from rank1.tables import table
 from rank1.theory import lower_bound, upper_bound
 
 __all__ = ["VARIED", "N", "compute", "draw", "fit", "show"]
@@ -160,8 +160,6 @@ def _doubling(change: str, pairs: list[tuple[float, float]]) -> dict[str, Any]:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """The exponents, and how the figures were made."""
-    from rank1.tables import table
-
     columns = "cells", "from", "to", "exponent", "chance alone", "a cell is off by"
     rows = []
     for varied, fitted in document["fits"].items():
@@ -195,8 +193,6 @@ def draw(document: dict[str, Any]) -> dict[str, Any]:
 
 def _draw(document: dict[str, Any], bounds: bool) -> Any:
     from matplotlib.ticker import EngFormatter, FixedLocator, LogLocator, NullLocator
-
-    from rank1.plots import colour_of, new_figure
 
     figure, axes = new_figure(10.0, 4.0, ncols=len(VARIED), sharey=True)
     for ax, (varied, fitted) in zip(axes, document["fits"].items(), strict=True):

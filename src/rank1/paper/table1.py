@@ -6,13 +6,14 @@ import math
 from typing import Any
 
 from rank1.paper import Options
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import DOUBLES, NOT_QUADRATIC, claim, z_of
-from rank1.paper.played import Computing
 from rank1.paper.published import RUNS, TABLE_1, Cell, N
 from rank1.policies import Rank1Elim
 from rank1.problems import spike
 from rank1.simulation import Outcome, Series
 from rank1.statistics import mean_and_error, with_error
+from rank1.tables import table
 
 __all__ = ["compute", "show", "within"]
 
@@ -39,24 +40,15 @@ def compute(options: Options) -> Computing:
     ]
     outcomes = yield [(one, options.runs) for one in series]
     cells = [_cell(cell, outcome, options) for cell, outcome in zip(TABLE_1, outcomes, strict=True)]
-    return {
-        "cells": cells,
-        "claims": claims(cells),
-    }
+    return {"cells": cells, "claims": claims(cells)}
 
 
 def _cell(cell: Cell, outcome: Outcome, options: Options) -> dict[str, Any]:
-    settings = cell._asdict()
-    table, paper = settings.pop("table"), settings.pop("regret")
-    paper_se = settings.pop("se")
+    facts = cell._asdict()
+    paper = {"mean": facts.pop("regret"), "se": facts.pop("se")}
     regret = mean_and_error(outcome.realised[:, -1])
-    return {
-        "table": table,
-        **settings,
-        "regret": regret,
-        "paper": {"mean": paper, "se": paper_se},
-        "z": z_of(regret, paper, options.runs, RUNS) if options.n == N else None,
-    }
+    z = z_of(regret, cell.regret, options.runs, RUNS) if options.n == N else None
+    return facts | {"regret": regret, "paper": paper, "z": z}
 
 
 def claims(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -106,8 +98,6 @@ def within(document: dict[str, Any], limit: float) -> int:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """The three sub-tables as the paper lays them out, and a summary."""
-    from rank1.tables import table
-
     parts: list[Any] = []
     for number, (names, caption) in CAPTIONS.items():
         columns = [f"+{name}".replace("delta", "Δ") for name in (*names, "regret", "paper", "z")]

@@ -13,13 +13,14 @@ import numpy as np
 
 from rank1 import theory
 from rank1.paper import Options
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import claim
 from rank1.paper.curves import power_law
-from rank1.paper.played import Computing
 from rank1.policies import Rank1Elim
 from rank1.problems import Gaussian, Problem, spike
 from rank1.simulation import Series
 from rank1.statistics import mean_and_error, with_error
+from rank1.tables import table
 
 __all__ = ["compute", "show"]
 
@@ -62,11 +63,7 @@ def compute(options: Options) -> Computing:
         for (name, problem, n), outcome in zip(wanted, outcomes, strict=True)
     ]
     matches = [_match(K, gap) for K in SIZES for gap in GAPS]
-    return {
-        "cells": cells,
-        "matches": matches,
-        "claims": claims(cells, matches),
-    }
+    return {"cells": cells, "matches": matches, "claims": claims(cells, matches)}
 
 
 def _match(K: int, gap: float) -> dict[str, Any]:
@@ -134,8 +131,6 @@ def _growth(cells: list[dict[str, Any]]) -> float:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """Regret over the horizon, and the bounds."""
-    from rank1.tables import table
-
     title = "Rank1Elim on the 8×8 spike of 0.7 and 0.2, and the bounds"
     columns = "+n", "+regret", "+regret/log n", "+Theorem 1", "+lower bound · log n"
     rows = []

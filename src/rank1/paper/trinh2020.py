@@ -10,12 +10,14 @@ import numpy as np
 
 from rank1 import theory
 from rank1.paper import Options, published
+from rank1.paper.artefact import Computing
 from rank1.paper.claims import claim, z_of
-from rank1.paper.played import Computing
+from rank1.plots import draw_curve, line_styles, new_figure, plain_axes
 from rank1.policies import IMEDUB, KLUCB, OSUB, UTS, Policy, Rank1ElimKL
 from rank1.problems import Bernoulli, spike
 from rank1.simulation import Series
 from rank1.statistics import with_error
+from rank1.tables import table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,10 +107,7 @@ def compute(options: Options) -> Computing:
             bounds = theory.lower_bound(one.problem), drawn_slope(_grid(part, K))
             of_part.append({"K": K, "n": one.n, "lower_slope": bounds[0], "drawn_slope": bounds[1]})
         of_part[-1].setdefault("policies", []).append(entry)
-    return {
-        "parts": problems,
-        "claims": claims(problems),
-    }
+    return {"parts": problems, "claims": claims(problems)}
 
 
 def _grid(part: Part, K: int) -> Bernoulli:
@@ -217,8 +216,6 @@ def _log_slope(problem: dict[str, Any]) -> float:
 
 def show(document: dict[str, Any]) -> list[Any]:
     """Regret at the end beside the figures' values, part by part, and the lower bounds."""
-    from rank1.tables import table
-
     shown: list[Any] = []
     for part in PARTS:
         problems = document["parts"][part.name]
@@ -259,9 +256,46 @@ def _cells(entry: dict[str, Any]) -> tuple[str, str, str]:
 
 def draw(document: dict[str, Any]) -> dict[str, Figure]:
     """Each part's curves, with both lower bounds and the paper's final values."""
-    from rank1.paper.trinh2020_panels import panels
-
     return {
-        f"trinh2020-{part.name}": panels(document["parts"][part.name], part.title, part.n)
+        f"trinh2020-{part.name}": _panels(document["parts"][part.name], part.title, part.n)
         for part in PARTS
     }
+
+
+def _panels(problems: list[dict[str, Any]], title: str, n: int) -> Figure:
+    """One panel per grid, on logarithmic axes, because policies lie far apart.
+
+    A single panel has curves that hardly differ, and a linear axis of regret. Rings are the paper's
+    values after its n steps; a shorter run has none.
+    """
+    single = len(problems) == 1
+    figure, axes = new_figure(5.5 if single else 12, 4.4, ncols=len(problems), squeeze=False)
+    styles = line_styles(entry["label"] for entry in problems[0]["policies"])
+    for ax, problem in zip(axes[0], problems, strict=True):
+        ax.set_xscale("log")
+        if not single:
+            ax.set_yscale("log")
+        for entry in problem["policies"]:
+            curve, style = entry["expected_curve"], styles[entry["label"]]
+            draw_curve(ax, entry["steps"], curve["mean"], curve["se"], style, label=entry["label"])
+            if entry["paper"] and problem["n"] == n:
+                ax.plot(
+                    problem["n"], entry["paper"], "o", mfc="none", ms=7, color=style["color"],
+                    clip_on=False,
+                )  # fmt: skip
+        steps = np.geomspace(10, max(11, problem["n"]), 100)
+        for slope, dashes, label in (
+            (problem["lower_slope"], ":", "lower bound's slope"),
+            (problem["drawn_slope"], "--", "as drawn in the paper"),
+        ):
+            ax.plot(steps, slope * np.log(steps), "k", ls=dashes, lw=1, label=label)
+        ax.set(xlim=(10, max(11, problem["n"])), xlabel="Step")
+        plain_axes(ax)
+        ax.set_title(f"K = L = {problem['K']}", loc="left", fontsize=10)
+    axes[0, 0].set_ylabel("Expected regret")
+    lines, labels = axes[0, 0].get_legend_handles_labels()
+    columns = 2 if single else 4
+    figure.legend(lines, labels, loc="outside lower left", ncols=columns, frameon=False, fontsize=9)
+    rings = "; rings: the paper" if problems[0]["n"] == n else ""
+    figure.suptitle(title + rings, x=0.01, ha="left", fontsize=11)
+    return figure

@@ -66,12 +66,8 @@ def draw_curve(
 ) -> Line2D:
     """Draw a curve with a band of `error` on either side; NaN: no band.
 
-    Parameters
-    ----------
-    style
-        As returned by `line_styles`.
-    origin
-        Start with regret 0 at step 0, unless an axis is logarithmic.
+    The style is one of `line_styles`. With `origin` the curve starts with regret 0 at step 0,
+    unless an axis is logarithmic.
     """
     x, mean, error = (np.asarray(values, np.float64) for values in (x, mean, error))
     if origin and ax.get_xscale() == ax.get_yscale() == "linear":

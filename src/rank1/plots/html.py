@@ -44,17 +44,9 @@ def svg_file(figure: Figure, name: str) -> str:
 def svg_element(drawn: str, name: str, description: str, style: str | None = None) -> Markup:
     """An SVG file as an element: without its background, dark greys in the page's colour.
 
-    Parameters
-    ----------
-    drawn
-        The file, as returned by `svg_file`.
-    name
-        Distinguishes the ids of this figure from those of others on the same page.
-    description
-        The text alternative.
-    style
-        The width; default: as wide as the page, but legible: if the page is too narrow, it
-        scrolls.
+    The name distinguishes the ids of this figure from those of others on the same page; the
+    description is the text alternative. The style sets the width; default: as wide as the page, but
+    legible: if the page is too narrow, it scrolls.
     """
     drawn = drawn[drawn.index("<svg") :].strip()
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)

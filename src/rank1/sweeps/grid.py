@@ -154,10 +154,8 @@ def grid_of(given: Mapping[str, Any]) -> SweepGrid:
     }
     size = math.prod(sizes.values()) * len(n)
     if size > MAX_SERIES:
-        got = (
-            f"{sizes['problem']:,} problems × {sizes['policy']:,} policies × {len(n)} values of n "
-            f"= {size:,}"
-        )
+        parts = f"{sizes['problem']:,} problems × {sizes['policy']:,} policies"
+        got = f"{parts} × {len(n)} values of n = {size:,}"
         raise InputError("the grid", size, f"of at most {MAX_SERIES:,} combinations", got=got)
     levels = sum(map(_levels, tables["problem"]))
     if levels > MAX_LEVELS:
@@ -205,7 +203,9 @@ def _tables(kind: str, given: Any) -> list[Table]:
         if "name" not in table:
             raise InputError(f"every [[{kind}]]", dict(table), "a table with a name")
         name = table["name"]
-        maker = _maker(kind, name)
+        maker: Callable[..., Any] = (
+            find_policy(name) if kind == "policy" else PROBLEMS[checks.one_of(kind, name, PROBLEMS)]
+        )
         dimensions, ties = {}, {}
         for key, value in table.items():
             if key == "name":
@@ -222,11 +222,6 @@ def _tables(kind: str, given: Any) -> list[Table]:
                 raise InputError(key, "=" + other, expected).within(f"{kind} {name}")
         tables.append(Table(name, maker, dimensions, ties))
     return tables
-
-
-def _maker(kind: str, name: Any) -> Callable[..., Any]:
-    """The class or function that makes the problem or policy with this name."""
-    return find_policy(name) if kind == "policy" else PROBLEMS[checks.one_of(kind, name, PROBLEMS)]
 
 
 def _dimension(name: str, value: Any, depth: int) -> list[Any]:
@@ -252,8 +247,7 @@ def _range(name: str, given: Mapping[str, Any]) -> Iterator[float]:
         checks.one_of(f"{name}: a range", key, ("from", "to", "count", "step", "log"))
     log = given.get("log", False)
     if ("count" in given) == ("step" in given) or not isinstance(log, bool):
-        expected = "a range of from, to, and count or step"
-        raise InputError(name, dict(given), expected)
+        raise InputError(name, dict(given), "a range of from, to, and count or step")
     low = checks.number(f"{name}: from", given["from"], *([0.0] if log else []), above=log)
     high = checks.number(f"{name}: to", given["to"], low)
     if "step" in given:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,10 +76,7 @@ def plot_lines(
         document.append({"facet": facet, "lines": lines})
     if not log_y:  # last, because the panels share the axis
         panels[0][0].set_ylim(bottom=0)
-    figure.supxlabel(x, fontsize=10)
-    figure.supylabel(f"{regret.capitalize()} regret", fontsize=10)
-    figure.legend(handles.values(), handles, loc="outside upper center", ncols=3, frameon=False)
-    _say_what_is_missing(figure, sweep)
+    _frame(figure, sweep, x, f"{regret.capitalize()} regret", list(handles.values()))
     return figure, {"x": x, "regret": regret, "panels": document}
 
 
@@ -126,18 +124,19 @@ def plot_winners(
         ax.set_xticks(range(len(xs)), map(_text, xs))
         ax.set_yticks(range(len(ys)), map(_text, ys))
         document.append({"facet": facet, "cells": own.drop(*facets, "policy").to_dicts()})
-    figure.supxlabel(x, fontsize=10)
-    figure.supylabel(y, fontsize=10)
     handles: list[Any] = [Patch(label=label, **look) for label, look in looks.items()]
     if not best["clear"].all():
         words = f"within {CLEAR:g} standard errors of the second best"
         handles.append(Line2D([], [], marker="$≈$", color="k", ls="", label=words))
-    figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
-    _say_what_is_missing(figure, sweep)
+    _frame(figure, sweep, x, y, handles)
     return figure, {"x": x, "y": y, "regret": regret, "panels": document}
 
 
-def _say_what_is_missing(figure: Figure, sweep: Sweep) -> None:
+def _frame(figure: Figure, sweep: Sweep, x: str, y: str, handles: list[Any]) -> None:
+    """Add the axes' names, the legend, and what is missing."""
+    figure.supxlabel(x, fontsize=10)
+    figure.supylabel(y, fontsize=10)
+    figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
     if sweep.gap:
         figure.suptitle(sweep.gap, fontsize=9, x=0.99, ha="right", weight="bold")
 
@@ -185,11 +184,9 @@ def _panels(
         *size, nrows=down, ncols=across, squeeze=False, sharey=sharey, sharex=sharey
     )
     panels = []
-    combinations: list[tuple[Any, ...]] = [()]
-    for known in reversed(values):
-        combinations = [(value, *rest) for rest in combinations for value in known]
-    for ax, combination in zip(grid.ravel(), combinations, strict=False):
-        facet = dict(zip(facets, combination, strict=True))
+    # The first facet varies fastest.
+    for ax, combination in zip(grid.ravel(), product(*reversed(values)), strict=False):
+        facet = dict(zip(facets, reversed(combination), strict=True))
         own = rows.filter(
             pl.all_horizontal(pl.lit(True), *(pl.col(f) == v for f, v in facet.items()))
         )

@@ -26,16 +26,9 @@ def summary(
     """One row per combination of settings: runs, mean and standard error of both regrets.
 
     Regret is that at the end or, if `step` is among `shown`, at every checkpoint. `label` is the
-    policy's name with every setting that isn't at its default, except for those shown elsewhere.
-
-    Parameters
-    ----------
-    sweep
-        From `read_sweep`.
-    shown
-        Columns shown by something other than the label, such as the axis of a plot.
-    where
-        Values of settings, or lists of values; other rows are dropped.
+    policy's name with every setting that isn't at its default, except for those among `shown`,
+    which something else shows, such as the axis of a plot. `where` has values of settings, or lists
+    of values; other rows are dropped.
     """
     import polars as pl
 
@@ -59,9 +52,10 @@ def summary(
     rows = frame.group_by(keys, maintain_order=True).agg(means).collect()
     if rows.is_empty():
         raise InputError("where", where, "settings of some runs in the file")
+    hidden = {name.removeprefix("policy_") for name in shown}
     # A label identifies a policy with its settings; colours depend only on its first word.
     return rows.with_columns(
-        pl.Series("label", _labels(rows, shown)),
+        pl.Series("label", [_without(label, hidden) for label in rows["policy"]]),
         pl.Series("policy", [label.partition(":")[0] for label in rows["policy"]]),
     )
 
@@ -94,11 +88,6 @@ def _values(frame: pl.LazyFrame, name: str, value: Any) -> list[Any]:
             some = ", ".join(str(v) for v in known[:12]) + (", …" if len(known) > 12 else "")
             raise InputError(f"where: {name}", one, f"one of {some or 'no value'}")
     return asked
-
-
-def _labels(rows: pl.DataFrame, shown: Collection[str]) -> list[str]:
-    hidden = {name.removeprefix("policy_") for name in shown}
-    return [_without(label, hidden) for label in rows["policy"]]
 
 
 def _without(label: str, hidden: Collection[str]) -> str:

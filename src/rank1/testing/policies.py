@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -71,6 +72,19 @@ def _problems(policy: Policy) -> Iterator[Problem]:
 
 def _start(policy: Policy, problem: Problem, n: int = 2000) -> State:
     return start(policy, known_of(policy, problem, n))
+
+
+def _started(
+    policy: Policy, *seeds: Any, n: int = 2000
+) -> Iterator[tuple[Problem, State, np.random.Generator]]:
+    """A new state of each problem for each seed, with random numbers."""
+    for problem in _problems(policy):
+        for seed in seeds:
+            yield problem, _start(policy, problem, n), np.random.default_rng(seed)
+
+
+def _trials(seed: int) -> list[tuple[int, int]]:
+    return [(seed, trial) for trial in range(TRIALS)]
 
 
 def _bytes(state: State) -> bytes:
@@ -191,8 +205,7 @@ def has_a_state_of_plain_arrays(policy: Policy, seed: int = 0) -> None:
 
 def runs_as_it_is_written(policy: Policy, seed: int = 0) -> None:
     """Each method runs in plain Python, and `choose` returns an arm and a tag."""
-    for problem in _problems(policy):
-        state, rng = _start(policy, problem), np.random.default_rng(seed)
+    for problem, state, rng in _started(policy, seed):
         for step in range(50):
             pull = Pull(*call(policy, state, "choose", rng))
             expect(0 <= pull.arm < problem.arms, f"there are {problem.arms} arms, got {pull}")
@@ -220,11 +233,10 @@ def compiles(policy: Policy, seed: int = 0) -> None:
 
 def starts_always_the_same(policy: Policy, seed: int = 0) -> None:
     """`start` always returns the same state, which shares no memory with others."""
-    for problem in _problems(policy):
-        first, second = _start(policy, problem), _start(policy, problem)
+    for problem, first, rng in _started(policy, seed):
+        second = _start(policy, problem)
         before = _bytes(second)
         expect(_bytes(first) == before, "two states before the first step must be equal")
-        rng = np.random.default_rng(seed)
         for _ in range(50):
             tell(first, _ask(first, rng), 1.0)
         expect(_bytes(second) == before, "what one state learned was seen in another")
@@ -232,28 +244,24 @@ def starts_always_the_same(policy: Policy, seed: int = 0) -> None:
 
 def takes_rewards_late_unordered_or_never(policy: Policy, seed: int = 0) -> None:
     """Any mix of asking, reporting in any order and giving back keeps pulls on the grid."""
-    for problem in _problems(policy):
-        for trial in range(TRIALS):
-            rng = np.random.default_rng((seed, trial))
-            state = _start(policy, problem, n=200)
-            pending: list[Pull] = []
-            for _ in range(rng.integers(1, 121)):
-                action = rng.random()
-                if action < 0.5 or not pending:
-                    pending.append(_ask(state, rng))
-                    continue
-                pull = pending.pop(rng.integers(len(pending)))
-                if action < 0.85:
-                    tell(state, pull, _reward(problem, pull, rng))
-                else:
-                    state = state.forget(*pull)
-            _expect_best(state)
+    for problem, state, rng in _started(policy, *_trials(seed), n=200):
+        pending: list[Pull] = []
+        for _ in range(rng.integers(1, 121)):
+            action = rng.random()
+            if action < 0.5 or not pending:
+                pending.append(_ask(state, rng))
+                continue
+            pull = pending.pop(rng.integers(len(pending)))
+            if action < 0.85:
+                tell(state, pull, _reward(problem, pull, rng))
+            else:
+                state = state.forget(*pull)
+        _expect_best(state)
 
 
 def takes_a_thousand_asks_before_any_report(policy: Policy, seed: int = 0) -> None:
     """A batch of 1,000 pulls can be handed out before the first reward arrives."""
-    for problem in _problems(policy):
-        state, rng = _start(policy, problem), np.random.default_rng(seed)
+    for problem, state, rng in _started(policy, seed):
         pulls = [_ask(state, rng) for _ in range(1000)]
         _expect_best(state)
         for pull in reversed(pulls):
@@ -265,8 +273,7 @@ def takes_a_thousand_asks_before_any_report(policy: Policy, seed: int = 0) -> No
 
 def goes_on_past_the_horizon(policy: Policy, seed: int = 0) -> None:
     """It can be asked for more than n pulls."""
-    for problem in _problems(policy):
-        state, rng = _start(policy, problem, n=30), np.random.default_rng(seed)
+    for _, state, rng in _started(policy, seed, n=30):
         for _ in range(500):
             tell(state, _ask(state, rng), 1.0)
         _expect_best(state)
@@ -275,10 +282,9 @@ def goes_on_past_the_horizon(policy: Policy, seed: int = 0) -> None:
 def makes_the_choices_of_the_loop(policy: Policy, seed: int = 0) -> None:
     """Asked for one pull at a time, it makes the same choices as in the simulation loop."""
     n = 300
-    for problem in _problems(policy):
-        last, state = _start(policy, problem, n), _start(policy, problem, n)
+    for problem, state, rng in _started(policy, seed, n=n):
+        last = _start(policy, problem, n)
         arms, rewards = play_compiled(last, problem, n, seed)
-        rng = np.random.default_rng(seed)
         for t in range(n):
             pull = _ask(state, rng)
             same = pull.arm == arms[t]
@@ -291,45 +297,40 @@ def makes_the_choices_of_the_loop(policy: Policy, seed: int = 0) -> None:
 
 def is_the_same_when_it_is_folded(policy: Policy, seed: int = 0) -> None:
     """A state that is told of pulls and rewards equals the state that chose the pulls."""
-    for problem in _problems(policy):
-        for trial in range(TRIALS):
-            rng = np.random.default_rng((seed, trial))
-            chose, told = _start(policy, problem, n=200), _start(policy, problem, n=200)
-            pending: list[Pull] = []
-            for _ in range(rng.integers(1, 400)):
-                action = rng.random()
-                if action < 0.5 or not pending:
-                    pending.append(_ask(chose, rng))
-                    _issue(told, pending[-1])
-                elif action < 0.9:
-                    pull, reward = pending.pop(rng.integers(len(pending))), rng.random()
-                    tell(chose, pull, reward)
-                    tell(told, pull, reward)
-                else:
-                    pull = pending.pop(rng.integers(len(pending)))
-                    chose, told = chose.forget(*pull), told.forget(*pull)
-            _expect_same(chose, told, "after the same pulls and rewards")
+    for problem, chose, rng in _started(policy, *_trials(seed), n=200):
+        told = _start(policy, problem, n=200)
+        pending: list[Pull] = []
+        for _ in range(rng.integers(1, 400)):
+            action = rng.random()
+            if action < 0.5 or not pending:
+                pending.append(_ask(chose, rng))
+                _issue(told, pending[-1])
+            elif action < 0.9:
+                pull, reward = pending.pop(rng.integers(len(pending))), rng.random()
+                tell(chose, pull, reward)
+                tell(told, pull, reward)
+            else:
+                pull = pending.pop(rng.integers(len(pending)))
+                chose, told = chose.forget(*pull), told.forget(*pull)
+        _expect_same(chose, told, "after the same pulls and rewards")
 
 
 def takes_any_pull_that_it_is_told_of(policy: Policy, seed: int = 0) -> None:
     """Pulls that it would not have chosen, with any tag, do no harm."""
-    for problem in _problems(policy):
-        for trial in range(TRIALS):
-            rng = np.random.default_rng((seed, trial))
-            state = _start(policy, problem, n=200)
-            for _ in range(rng.integers(1, 121)):
-                tag = int(rng.integers(-(2**63), 2**63 - 1)) >> int(rng.integers(0, 64))
-                pull = Pull(int(rng.integers(problem.arms)), tag)
-                if rng.random() < 0.5:
-                    _issue(state, pull)
-                if rng.random() < 0.5:
-                    ready(_tell_of, state)(state, *pull, rng.random())
-                if rng.random() < 0.2:
-                    own = _ask(state, rng)
-                    state = state.forget(*own) if rng.random() < 0.5 else state
-                _expect_best(state)
-            for _ in range(50):
-                _ask(state, rng)
+    for problem, state, rng in _started(policy, *_trials(seed), n=200):
+        for _ in range(rng.integers(1, 121)):
+            tag = int(rng.integers(-(2**63), 2**63 - 1)) >> int(rng.integers(0, 64))
+            pull = Pull(int(rng.integers(problem.arms)), tag)
+            if rng.random() < 0.5:
+                _issue(state, pull)
+            if rng.random() < 0.5:
+                ready(_tell_of, state)(state, *pull, rng.random())
+            if rng.random() < 0.2:
+                own = _ask(state, rng)
+                state = state.forget(*own) if rng.random() < 0.5 else state
+            _expect_best(state)
+        for _ in range(50):
+            _ask(state, rng)
 
 
 def takes_counts_for_rewards(policy: Policy, seed: int = 0) -> None:
@@ -357,8 +358,8 @@ def takes_counts_for_rewards(policy: Policy, seed: int = 0) -> None:
         asked = {_ask(loaded, rng).arm for _ in range(100)}
         expect(best in asked, f"the best of what was loaded should be asked for: {asked}")
         for arm in range(arms):
-            for total in (0.4, 0.4, 0.4, 0.4, 0.4):
-                ready(_load, loaded)(loaded, arm, 0, 1, total)
+            for _ in range(5):
+                ready(_load, loaded)(loaded, arm, 0, 1, 0.4)
         ready(_load, loaded)(loaded, *_ask(loaded, rng), 0, 0.0)
         if "successes" in loaded._asdict():
             more = loaded._asdict()["successes"].sum() - won.sum()
@@ -367,8 +368,7 @@ def takes_counts_for_rewards(policy: Policy, seed: int = 0) -> None:
 
 def goes_on_from_a_snapshot(policy: Policy, seed: int = 0) -> None:
     """Saved and restored, including pending pulls, it continues unchanged."""
-    for problem in _problems(policy):
-        state, rng = _start(policy, problem), np.random.default_rng(seed)
+    for _, state, rng in _started(policy, seed):
         for _ in range(100):
             tell(state, _ask(state, rng), float(rng.random() < 0.5))
         pending = [_ask(state, rng) for _ in range(4)]
@@ -377,8 +377,7 @@ def goes_on_from_a_snapshot(policy: Policy, seed: int = 0) -> None:
         expect(same == policy, f"the policy came back as {same!r}")
         expect(type(restored) is type(state), f"the state came back as a {type(restored)}")
         expect(_bytes(restored) == _bytes(state), "the arrays came back with other values")
-        other = np.random.default_rng()
-        other.bit_generator.state = rng.bit_generator.state
+        other = copy.deepcopy(rng)
         for pull in pending:
             tell(state, pull, 1.0)
             tell(restored, pull, 1.0)
@@ -393,9 +392,8 @@ def goes_on_from_a_snapshot(policy: Policy, seed: int = 0) -> None:
 
 def refuses_what_is_not_on_the_grid(policy: Policy, seed: int = 0) -> None:
     """`rank1.tell` rejects pulls outside the grid and rewards outside their range."""
-    for problem in _problems(policy):
-        state = _start(policy, problem)
-        pull = _ask(state, np.random.default_rng(seed))
+    for problem, state, rng in _started(policy, seed):
+        pull = _ask(state, rng)
         for reward in (float("nan"), float("inf"), -0.001, 1.001, 5.0):
             _expect_refused(state, pull, reward)
         for arm in (-1, problem.arms, 100_000):

@@ -8,15 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rank1.compiled import kernel, method
+from rank1.compiled import kernel
 from rank1.problems import PROBLEMS, Problem
+from rank1.problems.base import Floats, draw, split, tally
 from rank1.testing.expect import expect, run_checks
 
 __all__ = ["PROBLEM_CHECKS", "check_problem", "draws"]
-
-Floats = NDArray[np.float64]
 
 #: The number of draws per arm, and the largest error of an average in standard errors.
 DRAWS, ERRORS = 40_000, 4.5
@@ -49,24 +47,19 @@ def check_problem(problem: Problem, seed: int = 0) -> None:
     run_checks(repr(problem), PROBLEM_CHECKS, problem, seed)
 
 
-_draw = method("draw")
-_tally = method("tally", inline=False)
-_split = method("split", inline=False)
-
-
 def _draws(law: Any, arm: int, rng: Any, out: Any) -> None:
     for k in range(len(out)):
-        reward, regret = _draw(law, arm, rng)
+        reward, regret = draw(law, arm, rng)
         out[k, 0] = reward
         out[k, 1] = regret
 
 
 def _sums(law: Any, arm: int, count: int, part: int, rng: Any, room: Any, out: Any) -> None:
     for k in range(len(out)):
-        reward, regret = _tally(law, arm, count, rng, room)
+        reward, regret = tally(law, arm, count, rng, room)
         out[k, 0] = reward
         out[k, 1] = regret
-        out[k, 2] = _split(law, arm, count, part, rng, room)
+        out[k, 2] = split(law, arm, count, part, rng, room)
 
 
 def draws(problem: Problem, arm: int, size: int, seed: int) -> Floats:

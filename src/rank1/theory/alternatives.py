@@ -6,9 +6,8 @@ above v̄(j*), and either suffices, paired with the best line of the other side.
 is the union of K + L − 2 boxes, one for each line that may overtake; with more sides there is one
 box for each level except the best ones.
 
-If ū(i*) = 1, no row can lie above it, and a row's box is its boundary ū'(i) = 1. Such a model is
-still a limit of models to be distinguished: only products are seen, and (s·ū, v̄/s) with s just
-below 1 has the same means as (ū, v̄), and room above its best row.
+If ū(i*) = 1, a row's box is its boundary ū'(i) = 1, a limit of models to be distinguished: see
+docs/theory.md.
 """
 
 from __future__ import annotations
@@ -40,7 +39,8 @@ def weakest_models(
 ) -> list[tuple[float, Model]]:
     """For each level that may overtake, the model that exploration c distinguishes least.
 
-    If each arm is played c·log n times, a model is distinguished if Σ d(mean, mean')·c ≥ 1.
+    `graves_lai` adds these as constraints. If each arm is played c·log n times, a model is
+    distinguished if Σ d(mean, mean')·c ≥ 1.
 
     Minimising that sum over a box of B is not a convex problem, but it is convex in the factors of
     each side separately, and given the others each level has its own problem in one variable. So
@@ -79,11 +79,6 @@ def weakest_models(
     >>> told, (u, v) = theory.weakest_models(problem, c)[0]
     >>> round(told, 6), u.round(3), v.round(3)
     (0.0, array([0.8, 0.8]), array([0.5  , 0.125]))
-
-    References
-    ----------
-    Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, appendix B.
-    https://arxiv.org/abs/1608.03023
     """
     cross(problem)  # raises if the theorems don't apply
     assert isinstance(problem, RankOne)

@@ -61,7 +61,7 @@ class Hardness:
 
 
 def hardness(problem: Problem) -> Hardness:
-    """The gaps, the minimum gaps, μ, and the gaps of Theorem 1.
+    """The gaps, the minimum gaps, μ, and the gaps of Theorem 1, see `upper_bound`.
 
     If a side has no positive gap (one row, or all rows equal), its minimum gap is the minimum over
     the empty set, infinity. A barred gap that uses it is infinite, too: a row with zero gap costs
@@ -84,11 +84,6 @@ def hardness(problem: Problem) -> Hardness:
     array([0.25, 0.25, 0.25])
     >>> theory.hardness(rank1.Bernoulli(u=[0.75, 0.5], v=[0.5])).barred_row_gaps
     array([ inf, 0.25])
-
-    References
-    ----------
-    Katariya et al.: Stochastic Rank-1 Bandits. AISTATS 2017, equations (2) to (4) and Theorem 1.
-    https://arxiv.org/abs/1608.03023
     """
     checked(problem)
     if isinstance(problem, RankOne):
@@ -101,11 +96,6 @@ def hardness(problem: Problem) -> Hardness:
 
 def has_unique_best_arm(problem: Problem) -> bool:
     """Whether a single arm has the largest mean; unlike `best_arms`, it builds no list.
-
-    Parameters
-    ----------
-    problem
-        Any problem.
 
     Examples
     --------

@@ -5,9 +5,6 @@ pair? Playing each pair c[i, j]·log n times costs Σ gap·c·log n, and must ac
 Σ d(ūᵢv̄ⱼ, ū'ᵢv̄'ⱼ)·c ≥ 1 for each model in B(ū, v̄). The smallest cost is f. The paper relaxes B
 to the models in which a single row or column changes; that gives f′, whose solution is Theorem 2
 (and 3). All of this carries over to more sides, where the solution is `unimodal_bound`.
-
-Any finite set of models gives a linear programme with fewer constraints than f, hence a value of at
-most f. The guarantee of `graves_lai` relies on this.
 """
 
 from __future__ import annotations
@@ -89,11 +86,9 @@ def graves_lai(
     distinguish (Σ d·c below 1 − `tolerance`, see `weakest_models`); add them; repeat until there
     are none.
 
-    The search is local and can miss a violated model. In any case, up to the solver's tolerance,
-    f′ ≤ `value` ≤ f, since fewer constraints can only lower the value. And f ≤ f′: in a model where
-    row i overtakes, ū'(i) ≥ ū(i*) while v̄'(j*) = v̄(j*), so
-    d(ū(i)v̄(j*), ū'(i)v̄'(j*)) ≥ d(ū(i)v̄(j*), ū(i*)v̄(j*)), and the paper's solution of f′ satisfies
-    that constraint of f, too. So f′, `value` and f agree: the paper's relaxation loses nothing.
+    The search is local and can miss a violated model, but fewer constraints can only lower the
+    value: up to the solver's tolerance, f′ ≤ `value` ≤ f. These are equal, because the solution of
+    f′ satisfies every constraint of f: the paper's relaxation loses nothing.
 
     Parameters
     ----------

@@ -117,16 +117,13 @@ def _closest(
             pooled_w = np.maximum(own_w[0] + share * own_w[group], LEAST)
             pooled = (own_w[0] * own[0] + share * own_w[group] * own[group]) / pooled_w
             pooled = np.where(pooled > 0, pooled, own[0])
-            rest_w, rest = own_w.copy(), own
-            rest_w[group] *= 1 - share
             # The pooled level, then all others: the best level and l have no weight there.
-            table_w = np.concatenate([pooled_w[None], rest_w[1:]])
-            table = np.concatenate([pooled[None], rest[1:]])
+            table_w, table = own_w.copy(), own.copy()
+            table_w[group] *= 1 - share
+            table_w[0], table[0] = pooled_w, pooled
             key = side, group
             fitted, starts[key] = _fit(np.maximum(table_w, LEAST), table, starts.get(key))
-            slope = np.empty_like(own)
-            slope[0] = kl_bernoulli(own[0], fitted[0])
-            slope[1:] = kl_bernoulli(own[1:], fitted[1:])
+            slope = kl_bernoulli(own, fitted)
             slope[group] *= 1 - share
             slope[group] += share * kl_bernoulli(own[group], fitted[0])
             yield np.moveaxis(slope, 0, side)

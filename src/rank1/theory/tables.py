@@ -83,18 +83,11 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
 
     References
     ----------
-    Katariya, Kveton, Szepesvári, Vernade, Wen: Stochastic Rank-1 Bandits. AISTATS 2017.
-    https://arxiv.org/abs/1608.03023
+    Those of the functions that compute the entries, and:
 
     Trinh, Kaufmann, Vernade, Combes: Solving Bernoulli Rank-One Bandits with Unimodal Thompson
     Sampling. ALT 2020. (UTS attains Theorem 2; rank-one grids are unimodal.)
     https://arxiv.org/abs/1912.03074
-
-    Combes, Proutiere: Unimodal Bandits: Regret Lower Bounds and Optimal Algorithms. ICML 2014.
-    (OSUB attains the lower bound of unimodal bandits.) https://arxiv.org/abs/1405.5096
-
-    Garivier, Kaufmann: Optimal best arm identification with fixed confidence. COLT 2016.
-    https://arxiv.org/abs/1602.04589
     """  # noqa: E501
     hard = hardness(problem)
     n = checks.integer("n", n, 1)
@@ -178,11 +171,7 @@ def table(problem: Problem, n: int) -> dict[str, Any]:
         "upper": {"theorem1": theorem1},
         "lower_slope": {**slopes, "graves_lai": solved},
         "upper_slope": {
-            name: entry(
-                f"upper_slope.{name}",
-                lambda: unimodal_bound(problem),
-                not_proven,
-            )
+            name: entry(f"upper_slope.{name}", lambda: unimodal_bound(problem), not_proven)
             for name in ("uts", "osub")
         },
         "identification": {

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from rank1.paper.completion import Completion, optspace
 from rank1.paper.completion.alternating import LEAST
-from rank1.paper.completion.descent import LONGEST_STEP
-from rank1.paper.completion.optspace import PENALTY
+from rank1.paper.completion.optspace import LONGEST_STEP, PENALTY
 
 Floats = NDArray[np.float64]
 

@@ -12,13 +12,11 @@ from collections import deque
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rank1.paper.completion.entries import Entries, Fit, at_rest
+from rank1.paper.completion.entries import Entries, Fit, Floats, at_rest
 
 __all__ = ["alternate"]
 
-Floats = NDArray[np.float64]
 #: Steps, and the change of the gradient along each.
 Memory = deque[tuple[Floats, Floats]]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rank1.paper.movielens.download import LICENCE, download, downloaded
-from rank1.paper.movielens.obtain import obtain
+from rank1.paper.movielens.download import LICENCE, download, downloaded, obtain
 from rank1.paper.movielens.problem import GroupRatings, RatingProblem, group_ratings, rating_problem
 from rank1.paper.movielens.read import DataError, Ratings, read
 from rank1.paper.movielens.stand_in import stand_in

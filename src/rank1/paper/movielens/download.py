@@ -1,20 +1,22 @@
-"""Download MovieLens 1M, once its terms are accepted."""
+"""Get the ratings: from a folder, by download once their terms are accepted, or generated."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import shutil
+import sys
 import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
 
 from rank1.errors import InputError, MissingPackageError, extra
-from rank1.paper.movielens.read import FILES, DataError
+from rank1.paper.movielens.read import FILES, DataError, Ratings, read
+from rank1.paper.movielens.stand_in import stand_in
 from rank1.paths import cache_directory
 
-__all__ = ["LICENCE", "download", "downloaded"]
+__all__ = ["LICENCE", "download", "downloaded", "obtain"]
 
 URL = "https://files.grouplens.org/datasets/movielens/ml-1m.zip"
 SHA256 = "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20"
@@ -27,6 +29,34 @@ MovieLens 1M is the work of GroupLens Research, University of Minnesota. In shor
 - Publications that use it must acknowledge it, and may not suggest that they endorse the results.
 - It comes without any guarantee.
 In full: https://files.grouplens.org/datasets/movielens/ml-1m-README.txt"""
+
+
+def obtain(directory: str | Path | None = None, *, accept_licence: bool = False) -> Ratings:
+    """MovieLens 1M if it is available, otherwise the stand-in.
+
+    Parameters
+    ----------
+    directory
+        The folder of the data, see `read`. Anything wrong with it is an error.
+    accept_licence
+        Without a folder: whether the terms in `LICENCE` were read and accepted. Then the data are
+        downloaded into the user's cache, once. If that fails, a note on standard error says so and
+        the stand-in is used.
+
+    Examples
+    --------
+    >>> obtain()
+    <stand-in data: 1500 users, 400 movies, 110000 ratings>
+    """
+    if directory is not None:
+        return read(directory)
+    if accept_licence:
+        try:
+            return read(download(default_directory(), accept_licence=True))
+        except ConnectionError as error:
+            print(f"Using stand-in data: {error}.", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        return read(stand_in(folder))
 
 
 def downloaded(directory: str | Path | None = None) -> Path | None:

@@ -6,20 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rank1 import checks
 from rank1.errors import InputError
 from rank1.paper.completion import Completion, optspace
-from rank1.paper.movielens.read import AGES, GENDERS, OCCUPATIONS, Ratings
+from rank1.paper.completion.entries import Floats
+from rank1.paper.movielens.read import AGES, GENDERS, OCCUPATIONS, Integers, Ratings
 
 if TYPE_CHECKING:
     from rank1.problems import Categorical
 
 __all__ = ["SCALES", "GroupRatings", "RatingProblem", "group_ratings", "rating_problem"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 STARS = np.arange(1.0, 6.0)
 #: The reward of one to five stars.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rank1 import checks
 from rank1.atomic import whole_file
 from rank1.errors import InputError
-from rank1.paper.movielens.read import AGES, FILES, OCCUPATIONS, STAND_IN
+from rank1.paper.movielens.read import AGES, FILES, OCCUPATIONS, STAND_IN, Integers
 
 __all__ = ["stand_in"]
 
@@ -21,7 +21,6 @@ FEWEST, MOST = 20, MOVIES // 2
 GENRES = (("Action", "Romance"), ("Comedy", "Thriller"), ("Children's", "Horror"))
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def stand_in(directory: str | Path, seed: int = 1) -> Path:
