@@ -15,13 +15,22 @@ __all__ = ["about", "by_grid", "earn_words", "earner", "share", "study_default",
 WORTH = 0.1
 
 
-def about(number: float) -> str:
-    """A number with two significant digits.
+def about(number: float, horizon: int, down: bool = False) -> str:
+    """A number rounded up (or down) to two significant digits, so that "within" it stays true.
 
-    >>> about(67416.0), about(512), about(12)
-    ('67,000', '510', '12')
+    It has more digits if the rounded number would be on the other side of the horizon.
+
+    >>> about(50348.0, 50_000), about(50348.0, 50_000, down=True), about(12, 20)
+    ('51,000', '50,300', '12')
+    >>> about(49_912, 50_000), about(49_912, 49_950)
+    ('50,000', '49,920')
     """
-    return f"{float(f'{number:.2g}'):,.0f}"
+    unit = 10 ** max(int(math.log10(number)) - 1, 0)
+    while True:
+        rounded = (math.floor if down else math.ceil)(number / unit) * unit
+        if unit == 1 or (rounded <= horizon) == (number <= horizon):
+            return f"{rounded:,}"
+        unit //= 10
 
 
 def earner(figures: list[dict[str, Any]], able: list[Policy], horizon: int) -> tuple[Policy, str]:
