@@ -20,20 +20,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = [
-    "Commands",
-    "Terminated",
-    "app",
-    "counted",
-    "ending",
-    "finished",
-    "group",
-    "print_json",
-    "show",
-    "status",
-    "with_flag",
-]
-
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM, treated like Ctrl-C, so that finished work is kept."""

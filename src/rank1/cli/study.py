@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rank1.cli.app import app, group, print_json, show
-from rank1.cli.options import Json, Real, Whole, range_of, real
+from rank1.cli.options import Json, integer, number, option, range_of, real
 from rank1.errors import FileError, InputError, reason
 
 study_app = group(
@@ -20,37 +20,30 @@ app.add_typer(study_app, name="study")
 
 Name = Annotated[str, typer.Argument(help="Name of the study.")]
 Storage = Annotated[
-    str, typer.Option(help="A file, or the address of a PostgreSQL database (postgresql://…).")
+    str, option("A file, or the address of a PostgreSQL database (postgresql://…).")
 ]
 Rows = Annotated[
-    list[str],
-    typer.Option(help="Names separated by commas, or @FILE with one per line; can be repeated."),
+    list[str], option("Names separated by commas, or @FILE with one per line; can be repeated.")
 ]
 Sides = Annotated[
     list[str],
-    typer.Option(
-        help="A side and its levels, such as image=x,y,z or image=@FILE; once for each side, "
+    option(
+        "A side and its levels, such as image=x,y,z or image=@FILE; once for each side, "
         "instead of --rows and --columns.",
         metavar="SIDE=LEVELS",
     ),
 ]
 Control = Annotated[
     list[str],
-    typer.Option(
-        help="What you show today: a level of each side that isn't given.",
-        metavar="SIDE=LEVEL,…",
-    ),
+    option("What you show today: a level of each side that isn't given.", metavar="SIDE=LEVEL,…"),
 ]
 Levels = Annotated[
     list[str],
-    typer.Option(
-        help="Levels of a side, such as image=x,y; can be repeated.", metavar="SIDE=LEVELS"
-    ),
+    option("Levels of a side, such as image=x,y; can be repeated.", metavar="SIDE=LEVELS"),
 ]
-Out = Annotated[Path, typer.Option(help="The file to write.")]
+Out = Annotated[Path, option("The file to write.")]
 Metrics = Annotated[
-    list[str],
-    typer.Option(help="A second metric that came with the reward.", metavar="METRIC=NUMBER"),
+    list[str], option("A second metric that came with the reward.", metavar="METRIC=NUMBER")
 ]
 Id = Annotated[str, typer.Argument(help="Id of a suggestion.")]
 
@@ -128,71 +121,55 @@ def create(
     side: Sides = [],  # noqa: B006
     storage: Storage = "rank1.db",
     goal: Annotated[
-        str,
-        typer.Option(help="earn: play what pays. find: find the best arm, and say when to stop."),
+        str, option("earn: play what pays. find: find the best arm, and say when to stop.")
     ] = "earn",
     policy: Annotated[
-        str | None,
-        typer.Option(help="A policy other than the goal's default: see `rank1 policies`."),
+        str | None, option("A policy other than the goal's default: see `rank1 policies`.")
     ] = None,
-    horizon: Annotated[
-        int | None, typer.Option(help="Planned number of suggestions.", **Whole)
-    ] = None,
+    horizon: Annotated[int | None, integer("Planned number of suggestions.")] = None,
     reward_window: Annotated[
-        float | None, typer.Option(help="Seconds after which a reward is overdue.", **Real)
+        float | None, number("Seconds after which a reward is overdue.")
     ] = None,
     on_expiry: Annotated[
-        str, typer.Option(help="What to do about an overdue reward: drop, default or wait.")
+        str, option("What to do about an overdue reward: drop, default or wait.")
     ] = "drop",
     default_reward: Annotated[
-        float | None, typer.Option(help="The reward to count with --on-expiry default.", **Real)
+        float | None, number("The reward to count with --on-expiry default.")
     ] = None,
     reward_range: Annotated[
-        str, typer.Option(help="The smallest and the largest reward.", metavar="LOW,HIGH")
+        str, option("The smallest and the largest reward.", metavar="LOW,HIGH")
     ] = "0,1",
-    confidence: Annotated[float, typer.Option(help="Confidence of the verdict.", **Real)] = 0.95,
-    tolerance: Annotated[
-        float, typer.Option(help="How far below the best the arm found may be.", **Real)
-    ] = 0.0,
-    forgetting: Annotated[
-        float | None, typer.Option(help="Half-life of what is learned, in reports.", **Real)
-    ] = None,
+    confidence: Annotated[float, number("Confidence of the verdict.")] = 0.95,
+    tolerance: Annotated[float, number("How far below the best the arm found may be.")] = 0.0,
+    forgetting: Annotated[float | None, number("Half-life of what is learned, in reports.")] = None,
     given: Annotated[
         list[str],
-        typer.Option(
-            help="find: a side whose level comes with the visitor; can be repeated.",
-            metavar="SIDE",
-        ),
+        option("find: a side whose level comes with the visitor; can be repeated.", metavar="SIDE"),
     ] = [],  # noqa: B006
     new_levels: Annotated[
-        str | None,
-        typer.Option(help="find: what to do about new levels of given sides: refuse or add."),
+        str | None, option("find: what to do about new levels of given sides: refuse or add.")
     ] = None,
     control: Control = [],  # noqa: B006
     floor: Annotated[
-        float | None,
-        typer.Option(help="find: smallest share of each level in the running.", **Real),
+        float | None, number("find: smallest share of each level in the running.")
     ] = None,
     holdout: Annotated[
-        float | None, typer.Option(help="find: share of units that always see the control.", **Real)
+        float | None, number("find: share of units that always see the control.")
     ] = None,
     min_lift: Annotated[
-        float | None,
-        typer.Option(
-            help="find: the smallest lift worth having, in reward above the lowest.", **Real
-        ),
+        float | None, number("find: the smallest lift worth having, in reward above the lowest.")
     ] = None,
     guardrail: Annotated[
         list[str],
-        typer.Option(
-            help="find: a second metric, and by how much a level may be worse than the control.",
+        option(
+            "find: a second metric, and by how much a level may be worse than the control.",
             metavar="METRIC=AMOUNT",
         ),
     ] = [],  # noqa: B006
     repeat: Annotated[
-        str, typer.Option(help="Visits of a unit that count as evidence: once or each.")
+        str, option("Visits of a unit that count as evidence: once or each.")
     ] = "once",
-    seed: Annotated[int | None, typer.Option(help="Random seed of the choices.", **Whole)] = None,
+    seed: Annotated[int | None, integer("Random seed of the choices.")] = None,
     json_: Json = False,
 ) -> None:
     """Create a study."""
@@ -223,7 +200,7 @@ def create(
 @study_app.command("list", epilog="Example: rank1 study list --json")
 def list_(
     storage: Storage = "rank1.db",
-    all_: Annotated[bool, typer.Option("--all", help="Include archived studies.")] = False,
+    all_: Annotated[bool, option("Include archived studies.", "--all")] = False,
     json_: Json = False,
 ) -> None:
     """List the studies of a storage."""
@@ -253,20 +230,15 @@ def list_(
 def ask(
     name: Name,
     storage: Storage = "rank1.db",
-    count: Annotated[int, typer.Option(help="Number of suggestions.", **Whole)] = 1,
+    count: Annotated[int, integer("Number of suggestions.")] = 1,
     key: Annotated[
-        str | None,
-        typer.Option(help="Idempotency key: a retry with it gives the same suggestions."),
+        str | None, option("Idempotency key: a retry with it gives the same suggestions.")
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help="The visitor it is for: the same unit keeps its arm.")
+        str | None, option("The visitor it is for: the same unit keeps its arm.")
     ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="A JSON object to store with the suggestions.")
-    ] = None,
-    given: Annotated[
-        list[str], typer.Option(help="The level of a given side.", metavar="SIDE=LEVEL")
-    ] = [],  # noqa: B006
+    data: Annotated[str | None, option("A JSON object to store with the suggestions.")] = None,
+    given: Annotated[list[str], option("The level of a given side.", metavar="SIDE=LEVEL")] = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
     """Print the next arms to show, each with its id."""

@@ -9,18 +9,18 @@ from typing import Annotated
 import typer
 
 from rank1.cli.app import counted, print_json, show
-from rank1.cli.options import Json, Whole
+from rank1.cli.options import Json, integer, option
 from rank1.cli.study import Name, Out, Storage, _opened, _table, answer, study_app
 from rank1.errors import InputError
 
-Yes = Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")]
+Yes = Annotated[bool, option("Don't ask for confirmation.", "--yes")]
 
 
 @study_app.command(epilog="Example: rank1 study archive spring")
 def archive(
     name: Name,
     storage: Storage = "rank1.db",
-    undo: Annotated[bool, typer.Option("--undo", help="Show it in lists again.")] = False,
+    undo: Annotated[bool, option("Show it in lists again.", "--undo")] = False,
     json_: Json = False,
 ) -> None:
     """Hide a study from lists. It still gives suggestions; `rank1 study retire` stops that."""
@@ -80,7 +80,7 @@ def fit(
     name: Name,
     storage: Storage = "rank1.db",
     repetitions: Annotated[
-        int, typer.Option(help="Replays of the study for the p-value; at least 19.", **Whole)
+        int, integer("Replays of the study for the p-value; at least 19.")
     ] = 199,
     json_: Json = False,
 ) -> None:
@@ -128,8 +128,8 @@ def import_(
     storage: Storage = "rank1.db",
     column: Annotated[
         list[str],
-        typer.Option(
-            help="The name of a column, if it differs, such as reward=converted; can be repeated.",
+        option(
+            "The name of a column, if it differs, such as reward=converted; can be repeated.",
             metavar="NAME=COLUMN",
         ),
     ] = [],  # noqa: B006
@@ -155,9 +155,9 @@ def import_(
 @study_app.command(epilog="Example: rank1 study replay spring --policy ucb1")
 def replay(
     name: Name,
-    policy: Annotated[str, typer.Option(help="See `rank1 policies`.")],
+    policy: Annotated[str, option("See `rank1 policies`.")],
     storage: Storage = "rank1.db",
-    seed: Annotated[int, typer.Option(help="Random seed.", **Whole)] = 1,
+    seed: Annotated[int, integer("Random seed.")] = 1,
     json_: Json = False,
 ) -> None:
     """Replay another policy on the logged rewards, using each arm's rewards in order."""

@@ -12,7 +12,7 @@ import typer
 
 from rank1 import checks
 from rank1.cli.app import print_json, show
-from rank1.cli.options import Json, Real, Whole, real
+from rank1.cli.options import Json, integer, number, option, real
 from rank1.cli.study import (
     Metrics,
     Name,
@@ -28,9 +28,7 @@ from rank1.cli.study import (
 from rank1.errors import FileError, InputError, Rank1Error, reason
 
 Unit = Annotated[str, typer.Argument(help="The visitor, customer or session.")]
-Reward = Annotated[
-    str | None, typer.Option(help="The reward, if it is already known.", metavar="NUMBER")
-]
+Reward = Annotated[str | None, option("The reward, if it is already known.", metavar="NUMBER")]
 
 
 @study_app.command(epilog="Example: rank1 study shares home")
@@ -44,9 +42,7 @@ def shares(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> No
 def assign(
     name: Name,
     unit: Unit,
-    given: Annotated[
-        list[str], typer.Option(help="The level of a given side.", metavar="SIDE=LEVEL")
-    ] = [],  # noqa: B006
+    given: Annotated[list[str], option("The level of a given side.", metavar="SIDE=LEVEL")] = [],  # noqa: B006
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
@@ -70,16 +66,14 @@ def assign(
 def record(
     name: Name,
     unit: Annotated[str | None, typer.Argument(help="The visitor who saw the arm.")] = None,
-    version: Annotated[int | None, typer.Option(help="Version of the shares.", **Whole)] = None,
-    level: Annotated[
-        list[str], typer.Option(help="A level of each side.", metavar="SIDE=LEVEL")
-    ] = [],  # noqa: B006
+    version: Annotated[int | None, integer("Version of the shares.")] = None,
+    level: Annotated[list[str], option("A level of each side.", metavar="SIDE=LEVEL")] = [],  # noqa: B006
     reward: Reward = None,
     guardrail: Metrics = [],  # noqa: B006
     file: Annotated[
         Path | None,
-        typer.Option(
-            help="Many at once: a CSV file with the columns unit, version, one for each side, "
+        option(
+            "Many at once: a CSV file with the columns unit, version, one for each side, "
             "reward and one for each guardrail; or JSONL with unit, version, levels, reward, "
             "guardrails."
         ),
@@ -192,9 +186,7 @@ def report(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = Fa
 @study_app.command(epilog="Example: rank1 study forecast home --per-day 4000")
 def forecast(
     name: Name,
-    per_day: Annotated[
-        float | None, typer.Option(help="Rewards per day, to get the answer in days.", **Real)
-    ] = None,
+    per_day: Annotated[float | None, number("Rewards per day, to get the answer in days.")] = None,
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
@@ -208,7 +200,7 @@ def forecast(
 def personalise(
     name: Name,
     side: Annotated[str, typer.Argument(help="The side whose level is chosen.")],
-    by: Annotated[str, typer.Option(help="The side that decides, such as segment.")],
+    by: Annotated[str, option("The side that decides, such as segment.")],
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:

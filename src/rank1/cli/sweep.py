@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rank1.cli.app import app, ending, print_json, status
-from rank1.cli.options import Address, Backend, Jobs, Json
+from rank1.cli.options import Address, Backend, Jobs, Json, option
 from rank1.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,20 +25,18 @@ def sweep(
     grid: Annotated[
         Path | None, typer.Argument(help="A TOML file with problems, policies, n and runs.")
     ] = None,
-    store: Annotated[
-        Path, typer.Option(help="Folder for finished cells; sweeps can share it.")
-    ] = Path("cells"),
-    out: Annotated[Path, typer.Option(help="Parquet file for the result.")] = Path(
-        "result.parquet"
+    store: Annotated[Path, option("Folder for finished cells; sweeps can share it.")] = Path(
+        "cells"
     ),
+    out: Annotated[Path, option("Parquet file for the result.")] = Path("result.parquet"),
     backend: Backend = "local",
     address: Address = None,
     jobs: Jobs = -1,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only check the grid and estimate the time.")
+        bool, option("Only check the grid and estimate the time.", "--dry-run")
     ] = False,
     example: Annotated[
-        bool, typer.Option("--example", help="Print an example grid, and nothing else.")
+        bool, option("Print an example grid, and nothing else.", "--example")
     ] = False,
     json_: Json = False,
 ) -> None:
