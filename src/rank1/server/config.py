@@ -52,12 +52,8 @@ class Config:
 
     def shown(self) -> dict[str, Any]:
         """Return all settings, without the database's password and the webhook secret."""
-        secret = "***" if self.webhook_secret else ""
-        return {
-            **dataclasses.asdict(self),
-            "storage": without_password(self.storage),
-            "webhook_secret": secret,
-        }
+        storage, secret = without_password(self.storage), "***" if self.webhook_secret else ""
+        return dataclasses.asdict(self) | {"storage": storage, "webhook_secret": secret}
 
 
 _FIELDS = {field.name: field for field in dataclasses.fields(Config)}
@@ -71,14 +67,8 @@ def read_config(
 ) -> Config:
     """Read the configuration. Flags override the environment, which overrides the file.
 
-    Parameters
-    ----------
-    flags
-        Settings by their names in `Config`; None for a flag that wasn't given.
-    file
-        A TOML file with the same names; default: the path in RANK1_SERVE_CONFIG, if it is set.
-    environment
-        The variables: RANK1_SERVE_ and the name of a setting in capitals.
+    A flag that wasn't given is None. A variable is RANK1_SERVE_ and the name of a setting in
+    capitals; RANK1_SERVE_CONFIG is the path of a TOML file, unless `file` is.
 
     Examples
     --------
