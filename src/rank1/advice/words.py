@@ -36,11 +36,16 @@ def about(number: float, horizon: int, down: bool = False) -> str:
 def earner(figures: list[dict[str, Any]], able: list[Policy], horizon: int) -> tuple[Policy, str]:
     """The best policy for "earn", and the verdict on it.
 
-    The verdict is "worth" using, "nothing" if no policy gains anything, or "unknown" if the horizon
-    is longer than what was simulated and no policy gained much.
+    The best is the first, which is the goal's default, unless another is clearly better. The
+    verdict is "worth" using, "nothing" if no policy gains anything, or "unknown" if the horizon is
+    longer than what was simulated and no policy gained much.
     """
-    best = _best_earner(figures, able)
-    mine = [row for row in figures if row["policy"] == best.label]
+    rows = [[row for row in figures if row["policy"] == policy.label] for policy in able]
+    gains = [sum(row["gain"] for row in own) for own in rows]
+    most = gains.index(max(gains))
+    noise = math.hypot(*(row["gain_se"] for k in (0, most) for row in rows[k]))
+    k = most if gains[most] - gains[0] > 2 * noise else 0
+    best, mine = able[k], rows[k]
     if max(row["gain"] - 2 * row["gain_se"] for row in mine) >= WORTH:  # not by luck
         return best, "worth"
     return best, "unknown" if mine[0]["steps"] < horizon else "nothing"
@@ -89,15 +94,6 @@ def earn_words(
         f"Keep what you have, or merge {grids[0].levels}.",
         *words,
     ]
-
-
-def _best_earner(figures: list[dict[str, Any]], able: list[Policy]) -> Policy:
-    """The first policy, which is the goal's default, unless another is clearly better."""
-    rows = [[row for row in figures if row["policy"] == policy.label] for policy in able]
-    gains = [sum(row["gain"] for row in own) for own in rows]
-    best = gains.index(max(gains))
-    noise = math.hypot(*(row["gain_se"] for k in (0, best) for row in rows[k]))
-    return able[best if gains[best] - gains[0] > 2 * noise else 0]
 
 
 def table_of(goal: str, figures: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:

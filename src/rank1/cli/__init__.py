@@ -11,7 +11,7 @@ import sys
 import warnings
 from typing import Any, NoReturn
 
-from rank1.cli.app import Terminated, app, ending, status, with_flag
+from rank1.cli.app import Terminated, app, end, note, with_flag
 from rank1.errors import Rank1Error
 
 __all__ = ["application", "main"]
@@ -62,17 +62,16 @@ def main() -> None:
             application(sys.argv[1] if len(sys.argv) > 1 else None)()
         finally:
             sys.stdout.flush()  # here, so that an error is reported
-    except SystemExit as end:
+    except SystemExit as left:
         # Typer exits silently after Ctrl-C.
-        stop = getattr(end.__context__, "__cause__", None)
+        stop = getattr(left.__context__, "__cause__", None)
         if not isinstance(stop, KeyboardInterrupt):
             raise
-        print(f"{ending()}.", file=sys.stderr)
-        _end(status())
+        end(".")
     except BrokenPipeError:  # the reader has closed the pipe
         _end(141)
     except (Rank1Error, ValueError, TypeError, OSError, OverflowError, MemoryError) as error:
-        print(f"Error: {with_flag(error, sys.argv[1:])}", file=sys.stderr)
+        note(f"Error: {with_flag(error, sys.argv[1:])}")
         _end(2)
 
 

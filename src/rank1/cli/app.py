@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 from typer.core import TyperGroup
@@ -28,14 +28,15 @@ class Terminated(KeyboardInterrupt):
     came = False
 
 
-def ending() -> str:
-    """The first word after Ctrl-C or SIGTERM."""
-    return "Terminated" if Terminated.came else "Interrupted"
+def note(text: str) -> None:
+    """Print a note on standard error."""
+    print(text, file=sys.stderr)
 
 
-def status() -> int:
-    """The exit status after Ctrl-C or SIGTERM, as in shells."""
-    return 143 if Terminated.came else 130
+def end(more: str) -> NoReturn:
+    """Exit after Ctrl-C or SIGTERM: say so, and more, and use the status that shells use."""
+    note(f"{'Terminated' if Terminated.came else 'Interrupted'}{more}")
+    sys.exit(143 if Terminated.came else 130)
 
 
 class Commands(TyperGroup):
@@ -203,8 +204,7 @@ def finished(play: Callable[[], T]) -> tuple[T, bool]:
         return play(), False
     except Interrupted as stop:
         if stop.result is None:
-            print(f"{ending()} before any run was completed.", file=sys.stderr)
-            sys.exit(status())
+            end(" before any run was completed.")
         return stop.result, True
 
 

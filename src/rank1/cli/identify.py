@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 from rank1.cli import options
-from rank1.cli.app import app, ending, finished, print_json, show, status
+from rank1.cli.app import app, end, finished, note, print_json, show
 from rank1.cli.options import integer, number, number_or_settings, option, problem_of
 
 
@@ -78,13 +77,9 @@ def identify(
     ended = [each for each in found.searches if not each.stopped.all()]
     if ended and not json_:
         names = ", ".join(each.label for each in ended)
-        print(
-            f"Runs of {names} that did not stop count as n = {found.n:,} pulls.",
-            file=sys.stderr,
-        )
+        note(f"Runs of {names} that did not stop count as n = {found.n:,} pulls.")
     if interrupted:
-        print(f"{ending()}: these are the runs that were completed.", file=sys.stderr)
-        sys.exit(status())
+        end(": these are the runs that were completed.")
 
 
 def _show(found: Any) -> None:

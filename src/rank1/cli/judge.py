@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rank1.cli.app import Commands, app, counted, print_json, show
+from rank1.cli.app import app, counted, group, print_json, show
 from rank1.cli.options import Json, number, option, range_of
 from rank1.cli.study import Control, _pairs, _sides, _table
 from rank1.documents import above
@@ -18,13 +18,9 @@ from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error,
 if TYPE_CHECKING:
     from rank1.design import Judgement
 
-judge_app = typer.Typer(
-    cls=Commands,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Judge a test whose counts come from a warehouse, a file or a query.",
-    epilog="Example: rank1 judge start shares.json --side headline=A,B --side image=x,y,z",
+judge_app = group(
+    "Judge a test whose counts come from a warehouse, a file or a query.",
+    "Example: rank1 judge start shares.json --side headline=A,B --side image=x,y,z",
 )
 app.add_typer(judge_app, name="judge")
 
@@ -65,9 +61,8 @@ def start(
     from rank1.design.share_document import SharesDocument
 
     if not side:
-        raise InputError(
-            "--side", None, "given once for each side, such as headline=A,B", got="none"
-        )
+        expected = "given once for each side, such as headline=A,B"
+        raise InputError("--side", None, expected, got="none")
     found = first_shares(
         _sides("--side", side), given=given, confidence=confidence, min_lift=min_lift,
         floor=floor, control=_pairs("--control", control) if control else None,
@@ -213,11 +208,7 @@ def _queried(query: str, database: Path | None) -> Any:
     except ImportError:
         raise MissingPackageError("a query needs DuckDB", extra("warehouse")) from None
     try:
-        if database is None:
-            connection = duckdb.connect()
-        else:
-            connection = duckdb.connect(str(database), read_only=True)
-        with connection:
+        with duckdb.connect(str(database or ":memory:"), read_only=bool(database)) as connection:
             result = connection.execute(query)
             names = [column[0] for column in result.description or ()]
             columns = zip(*result.fetchall(), strict=True)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from rank1.cli.app import app, ending, print_json, show, status
+from rank1.cli.app import app, end, note, print_json, show
 from rank1.cli.options import Address, Backend, Jobs, Json, Seed, integer, option
 from rank1.errors import InputError, MissingPackageError, extra
 from rank1.paper import ARTEFACTS, PAPERS, Options
@@ -101,29 +101,18 @@ def paper(
     try:
         for name, documents[name] in make_all(names, options):
             drawn[name] = _write(name, documents[name], options, quiet=json_)
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt) as error:
         if documents:
             _report(options, drawn, quiet=True)
-        print(
-            f"{ending()}."
-            + (
-                f" Finished cells are in {options.store}; the same command continues from there."
-                if options.store.is_dir()
-                else ""
-            ),
-            file=sys.stderr,
-        )
-        sys.exit(status())
-    except Exception:
-        if documents:
-            _report(options, drawn, quiet=True)
-        raise
+        if not isinstance(error, KeyboardInterrupt):
+            raise
+        kept = f" Finished cells are in {options.store}; the same command continues from there."
+        end(f".{kept if options.store.is_dir() else ''}")
     _report(options, drawn, quiet=json_)
     if documents.get("figure3", {}).get("data", {}).get("stand_in"):
-        print(
+        note(
             "Figure 3 is made from stand-in data. To download MovieLens 1M instead, if you accept "
-            "its terms: rank1 paper figure3 --accept-licence",
-            file=sys.stderr,
+            "its terms: rank1 paper figure3 --accept-licence"
         )
     if json_:
         print_json(documents if artefact in SEVERAL else documents[artefact])
@@ -191,8 +180,7 @@ def _report(options: Options, drawn: dict[str, dict[str, str]], quiet: bool) -> 
         print(f"Written: {path}")
     made = [name for name in ARTEFACTS if (options.out / f"{name}.json").is_file()]
     if others := [name for name in made if name not in read_all(options)]:
-        print(
+        note(
             f"Not on the page, because they were made with other options: {', '.join(others)}. "
-            "Use --out to write to a separate folder.",
-            file=sys.stderr,
+            "Use --out to write to a separate folder."
         )

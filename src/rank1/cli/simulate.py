@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 from rank1.cli import options
-from rank1.cli.app import app, ending, finished, print_json, show, status
+from rank1.cli.app import app, end, finished, print_json, show
 from rank1.cli.options import integer, number, number_or_settings, option, problem_of
 from rank1.errors import InputError
 
@@ -82,9 +81,7 @@ def simulate(
         played = {outcome.label for outcome in result.outcomes}
         others = ", ".join(each.label for each in policies if each.label not in played)
         also = f" No run of {others} was." if others else ""
-        what = f"{ending()}: these are the runs that were completed.{also}"
-        print(what, file=sys.stderr)
-        sys.exit(status())
+        end(f": these are the runs that were completed.{also}")
 
 
 def _show_result(result: Any) -> None:

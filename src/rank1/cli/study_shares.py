@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rank1 import checks
-from rank1.cli.app import print_json, show
+from rank1.cli.app import note, print_json, show
 from rank1.cli.options import Json, integer, number, option, real
 from rank1.cli.study import (
     Metrics,
@@ -107,7 +106,7 @@ def record(
     else:
         show(f"{new:,} stored, {len(stored) - new:,} known before, {len(refused):,} refused")
         for k, error in refused[:20]:
-            print(f"line {k}: {error}", file=sys.stderr)
+            note(f"line {k}: {error}")
     if refused:
         raise typer.Exit(1)
 
