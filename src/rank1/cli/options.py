@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,16 +19,11 @@ def whole(text: str) -> int:
     >>> whole("2e6"), whole("2_000"), whole("-1")
     (2000000, 2000, -1)
     """
-    try:
+    with contextlib.suppress(ValueError):
         return int(text)
-    except ValueError:
-        pass
-    try:
-        value = float(text)
-        if value == int(value):
+    with contextlib.suppress(ValueError):
+        if (value := float(text)).is_integer():
             return int(value)
-    except (ValueError, OverflowError):
-        pass
     raise typer.BadParameter(f"must be a whole number, such as 20 or 2e6, got {text!r}")
 
 

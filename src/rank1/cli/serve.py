@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from typing import Annotated, Any
 
@@ -72,13 +73,10 @@ def serve(
     """
     if context.invoked_subcommand is not None:
         return
-    from rank1.server.config import read_config
+    from rank1.server.config import Config, read_config
 
-    names = (
-        "host", "port", "storage", "tokens", "max_body", "rate", "patience", "drain",
-        "connections", "access_log", "workers", "webhook",
-    )  # fmt: skip
-    given = {name: context.params[name] for name in names}
+    settings = {field.name for field in dataclasses.fields(Config)}
+    given = {name: value for name, value in context.params.items() if name in settings}
     if show_config:
         print_json(read_config(given, config).shown())
         return

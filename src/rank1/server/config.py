@@ -58,6 +58,9 @@ class Config:
 
 _FIELDS = {field.name: field for field in dataclasses.fields(Config)}
 _PREFIX = "RANK1_SERVE_"
+_LIMITS = {
+    "port": (0, 65535), "max_body": (1024, 2**30), "connections": (1, 10**6), "workers": (1, 64),
+}  # fmt: skip
 
 
 def read_config(
@@ -127,9 +130,16 @@ def _from_text(name: str, text: str) -> Any:
 
 
 def _checked(values: dict[str, Any]) -> Config:
-    for name in ("host", "storage", "tokens", "webhook", "webhook_secret", "webhook_state"):
-        if not isinstance(values.get(name, ""), str):
-            raise InputTypeError(name, values[name], "text")
+    for name, value in values.items():
+        kind = type(getattr(Config, name))
+        if kind is str and not isinstance(value, str):
+            raise InputTypeError(name, value, "text")
+        if kind is bool:
+            checks.boolean(name, value)
+        if kind is int:
+            values[name] = checks.integer(name, value, *_LIMITS[name])
+        if kind is float:
+            values[name] = checks.number(name, value, 0, 1e9, above=True)
     if values.get("webhook"):
         parts = urlsplit(values["webhook"])
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
@@ -137,20 +147,6 @@ def _checked(values: dict[str, Any]) -> Config:
         if not values.get("webhook_secret"):
             hint = f"set {_PREFIX}WEBHOOK_SECRET, or webhook_secret in the file"
             raise InputError("webhook_secret", "", "given if there is a webhook", hint)
-    limits = {
-        "port": (0, 65535),
-        "max_body": (1024, 2**30),
-        "connections": (1, 10**6),
-        "workers": (1, 64),
-    }
-    for name, (low, high) in limits.items():
-        if name in values:
-            values[name] = checks.integer(name, values[name], low, high)
-    for name in ("rate", "patience", "drain"):
-        if name in values:
-            values[name] = checks.number(name, values[name], 0, 1e9, above=True)
-    if "access_log" in values:
-        checks.boolean("access_log", values["access_log"])
     return Config(**values)
 
 

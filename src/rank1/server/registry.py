@@ -107,18 +107,8 @@ class StudyRegistry:
     ) -> list[T]:
         """Store records or rewards, without a lock where possible; returns a result for each.
 
-        Parameters
-        ----------
-        name
-            The study's name.
-        items
-            The records or rewards.
-        take
-            Stores items under the study's lock; returns a result for each.
-        new
-            Makes the events of items that don't need the lock; None for the others.
-        stored
-            The result of an item that was stored without the lock.
+        `new` makes the events of items that don't need the study's lock (None for the others),
+        whose result is `stored`; `take` stores the others under the lock.
         """
         if self._appends is None:
             return list(await self.write(name, lambda work: take(work, items)))
