@@ -16,30 +16,23 @@ from rank1.errors import Rank1Error
 
 __all__ = ["application", "main"]
 
-#: The commands, with the modules that add them.
-COMMANDS = {
-    "advise": ("advise",),
-    "bounds": ("bounds",),
-    "grids": ("grids",),
-    "identify": ("identify",),
-    "judge": ("judge",),
+#: The commands as listed, and the modules of those that aren't in a module of the same name.
+COMMANDS = (
+    "advise", "bounds", "grids", "identify", "judge", "policies", "problems", "paper", "plot",
+    "serve", "simulate", "study", "sweep", "table",
+)  # fmt: skip
+MODULES = {
     "policies": ("listings",),
     "problems": ("listings",),
-    "paper": ("paper",),
-    "plot": ("plot",),
-    "serve": ("serve",),
-    "simulate": ("simulate",),
     "study": ("study", "study_best", "study_shares", "study_log"),
-    "sweep": ("sweep",),
-    "table": ("table",),
 }
 
 
 def application(command: str | None = None) -> Any:
     """The application with one command; without a command, or if it doesn't exist, with all."""
-    every = [module for modules in COMMANDS.values() for module in modules]
-    for module in COMMANDS.get(command or "", every):
-        importlib.import_module(f"rank1.cli.{module}")
+    for name in (command,) if command in COMMANDS else COMMANDS:
+        for module in MODULES.get(name, (name,)):
+            importlib.import_module(f"rank1.cli.{module}")
     return app
 
 
