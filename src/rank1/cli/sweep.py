@@ -57,12 +57,6 @@ def sweep(
     json_: Json = False,
 ) -> None:
     """Play every policy on every problem of a grid; a stopped sweep can be continued."""
-    from rank1 import checks, sweeps
-    from rank1.atomic import check_writable
-    from rank1.simulation.backends import BACKENDS
-    from rank1.simulation.store import Store
-    from rank1.sweeps.play import plan
-
     if example:
         from rank1.sweeps.grid import EXAMPLE
 
@@ -71,16 +65,22 @@ def sweep(
     if grid is None:
         hint = "print an example with: rank1 sweep --example"
         raise InputError("grid", None, "a TOML file", hint, got="none")
-    checks.one_of("backend", backend, BACKENDS)
-    if address is not None and backend not in ("dask", "ray"):
-        raise InputError("backend", backend, "dask or ray with --address")
-    if out.resolve() == grid.resolve():
-        raise InputError("out", str(out), "a different file from the grid")
-    jobs = checks.jobs("jobs", jobs)
-    chosen = sweeps.read_grid(grid)
-    if not dry_run:
-        check_writable(out)
     with _continued(store, dry_run):
+        from rank1 import checks, sweeps
+        from rank1.atomic import check_writable
+        from rank1.simulation.backends import BACKENDS
+        from rank1.simulation.store import Store
+        from rank1.sweeps.play import plan
+
+        checks.one_of("backend", backend, BACKENDS)
+        if address is not None and backend not in ("dask", "ray"):
+            raise InputError("backend", backend, "dask or ray with --address")
+        if out.resolve() == grid.resolve():
+            raise InputError("out", str(out), "a different file from the grid")
+        jobs = checks.jobs("jobs", jobs)
+        chosen = sweeps.read_grid(grid)
+        if not dry_run:
+            check_writable(out)
         todo = plan(chosen, Store(store), progress=True)
         document = _document(chosen, todo)
         for line in _lines(document, todo, jobs if backend in ("local", "processes") else 1):
@@ -94,13 +94,7 @@ def sweep(
         missing = sum(len(part) for k in range(len(todo.series)) for part in todo.missing(k))
         if json_:
             failures = [
-                _about(cell)
-                | {
-                    "runs": [cell.runs.start, cell.runs.stop],
-                    "error": why.error,
-                    "trace": why.trace,
-                }
-                for cell, why in failed
+                _about(cell) | {"error": why.error, "trace": why.trace} for cell, why in failed
             ]
             written = {"rows": rows, "out": str(out) if rows else None}
             print_json(document | {"failed": failures, "missing_runs": missing} | written)
@@ -115,7 +109,7 @@ def sweep(
 
 
 def _about(cell: RunCell) -> dict[str, Any]:
-    """The series of a cell, as plain values."""
+    """The series and the runs of a cell, as plain values."""
     series: Any = cell.series
     return {
         "problem": series.problem.description["name"],
@@ -123,6 +117,7 @@ def _about(cell: RunCell) -> dict[str, Any]:
         "policy": series.policy.name,
         "policy_settings": series.policy.settings,
         "n": series.n,
+        "runs": [cell.runs.start, cell.runs.stop],
     }
 
 

@@ -76,7 +76,8 @@ class Middleware:
         config: Config,
     ) -> None:
         self.app, self.registry, self.metrics, self.tokens = app, registry, metrics, tokens
-        self.config, self.rates = config, RateLimiter(config.rate)
+        self.rates, self.max_body = RateLimiter(config.rate), config.max_body
+        self.patience, self.access_log = config.patience, config.access_log
         #: Bytes of the bodies of all unanswered requests.
         self.held = 0
         #: Whether there are too many connections, in total or from the request's address.
@@ -211,7 +212,7 @@ class Middleware:
         route = getattr(scope.get("route"), "path", "other")
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self.metrics.request(route, method, status, seconds)
-        if self.config.access_log or status >= 500:
+        if self.access_log or status >= 500:
             about = {**_about(scope), "status": status, "ms": round(1000 * seconds, 1)}
             log.info("request", extra={"about": about})
 
@@ -221,7 +222,7 @@ class _BodyLimit:
 
     def __init__(self, middleware: Middleware, scope: Scope, receive: Receive) -> None:
         self._receive, self._middleware = receive, middleware
-        self._most, self._patience = middleware.config.max_body, middleware.config.patience
+        self._most, self._patience = middleware.max_body, middleware.patience
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         self._declared = int(length) if length.isdigit() else 0
         self._waits = any(name == b"expect" for name, _ in scope["headers"])
