@@ -213,6 +213,11 @@ def print_json(document: Any) -> None:
     print(json.dumps(document, allow_nan=False, ensure_ascii=False))
 
 
+def answer(json_: bool, document: Any, text: str) -> None:
+    """Print the result, as JSON or as a sentence."""
+    print_json(document) if json_ else show(text)
+
+
 @app.callback(invoke_without_command=True)
 def _version(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,

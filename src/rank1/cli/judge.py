@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, counted, group, print_json, show
+from rank1.cli.app import answer, app, counted, group, print_json, show
 from rank1.cli.options import Json, number, option, range_of
 from rank1.cli.study import Control, _pairs, _sides, _table
 from rank1.documents import above
@@ -72,11 +72,8 @@ def start(
         raise FileError(f"{str(shares)!r} exists", "name another file, or remove it first")
     with whole_file(shares) as temporary:
         temporary.write_text(SharesDocument.of(found).to_text(), encoding="utf-8")
-    if json_:
-        print_json(found)
-    else:
-        chosen = found["versions"][0]["sides"]
-        show(f"{shares}: version 1, equal shares of {', '.join(chosen)}")
+    chosen = found["versions"][0]["sides"]
+    answer(json_, found, f"{shares}: version 1, equal shares of {', '.join(chosen)}")
 
 
 @judge_app.command(epilog="Example: rank1 judge update shares.json counts.csv --report page.html")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, group, print_json, show
+from rank1.cli.app import answer, app, group, print_json, show
 from rank1.cli.options import Json, integer, number, option
 from rank1.errors import MissingPackageError, extra
 
@@ -153,7 +153,4 @@ def revoke(
 ) -> None:
     """Revoke a token."""
     _tokens(tokens, config).revoke(id)
-    if json_:
-        print_json({"id": id, "state": "revoked"})
-    else:
-        show(f"{id} is revoked")
+    answer(json_, {"id": id, "state": "revoked"}, f"{id} is revoked")

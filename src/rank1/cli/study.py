@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, group, print_json, show
+from rank1.cli.app import answer, app, group, print_json, show
 from rank1.cli.options import Json, integer, number, option, range_of, real
 from rank1.errors import FileError, InputError, reason
 
@@ -46,11 +46,6 @@ Metrics = Annotated[
     list[str], option("A second metric that came with the reward.", metavar="METRIC=NUMBER")
 ]
 Id = Annotated[str, typer.Argument(help="Id of a suggestion.")]
-
-
-def answer(json_: bool, document: Any, text: str) -> None:
-    """Print the result, as JSON or as a sentence."""
-    print_json(document) if json_ else show(text)
 
 
 def _opened(name: str, storage: str) -> Any:
@@ -189,11 +184,8 @@ def create(
         guardrails={metric: {"worse_by": limit} for metric, limit in limits.items()} or None,
         repeat=repeat,
     )  # fmt: skip
-    answer(
-        json_,
-        {"name": name, "storage": storage, **study.spec.to_dict()},
-        f"{name!r}: {_size(study.spec.sides)}, policy {study.policy.label}, in {storage}",
-    )
+    told = f"{name!r}: {_size(study.spec.sides)}, policy {study.policy.label}, in {storage}"
+    answer(json_, {"name": name, "storage": storage, **study.spec.to_dict()}, told)
     study.close()
 
 
@@ -328,13 +320,9 @@ def revise(
             retire_columns=_labels("--retire-columns", retire_columns),
         )
         sides = study.sides
-    if json_:
-        pair = (
-            dict(zip(("rows", "columns"), sides.values(), strict=True)) if len(sides) == 2 else {}
-        )
-        print_json({"revision": number, "sides": sides, **pair})
-    else:
-        show(f"revision {number}: {_size(sides)}")
+    two = dict(zip(("rows", "columns"), sides.values(), strict=True)) if len(sides) == 2 else {}
+    document = {"revision": number, "sides": sides, **two}
+    answer(json_, document, f"revision {number}: {_size(sides)}")
 
 
 @study_app.command(epilog="Example: rank1 study retire spring")
@@ -342,9 +330,8 @@ def retire(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> No
     """Close a study: it gives no more suggestions, but still accepts reports."""
     with _opened(name, storage) as study:
         study.retire()
-    answer(
-        json_, {"name": name, "retired": True}, f"{name} is closed: it gives no more suggestions"
-    )
+    told = f"{name} is closed: it gives no more suggestions"
+    answer(json_, {"name": name, "retired": True}, told)
 
 
 def _table(*names: str) -> Any:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from rank1.cli.app import counted, print_json, show
+from rank1.cli.app import answer, counted, print_json, show
 from rank1.cli.options import Json, integer, option
-from rank1.cli.study import Name, Out, Storage, _opened, _table, answer, study_app
+from rank1.cli.study import Name, Out, Storage, _opened, _table, study_app
 from rank1.errors import InputError
 
 Yes = Annotated[bool, option("Don't ask for confirmation.", "--yes")]
@@ -25,15 +25,9 @@ def archive(
 ) -> None:
     """Hide a study from lists. It still gives suggestions; `rank1 study retire` stops that."""
     with _opened(name, storage) as study:
-        if undo:
-            study.unarchive()
-        else:
-            study.archive()
-    answer(
-        json_,
-        {"name": name, "archived": not undo},
-        f"{name} is {'listed again' if undo else 'archived: `rank1 study list --all` has it'}",
-    )
+        study.unarchive() if undo else study.archive()
+    state = "listed again" if undo else "archived: `rank1 study list --all` has it"
+    answer(json_, {"name": name, "archived": not undo}, f"{name} is {state}")
 
 
 @study_app.command(epilog="Example: rank1 study delete spring --yes")
@@ -60,11 +54,8 @@ def forget_unit(
     _confirm(f"forget the unit {unit!r} in {name!r}", yes)
     with _opened(name, storage) as study:
         changed = study.forget_unit(unit)
-    answer(
-        json_,
-        {"name": name, "events": changed},
-        f"{unit!r} is removed from {changed:,} events of {name}",
-    )
+    told = f"{unit!r} is removed from {changed:,} events of {name}"
+    answer(json_, {"name": name, "events": changed}, told)
 
 
 def _confirm(what: str, yes: bool) -> None:
@@ -144,12 +135,10 @@ def import_(
         columns[meaning] = own
     with _opened(name, storage) as study:
         found = study.import_history(file, columns=columns)
-    if json_:
-        print_json({"file": str(file), **found.to_dict()})
-        return
     already = "already imported: " if found.already_imported else ""
     skipped = f"; {found.skipped:,} lines without one were skipped" if found.skipped else ""
-    show(f"{already}{found.rewards:,} rewards from {file}{skipped}")
+    told = f"{already}{found.rewards:,} rewards from {file}{skipped}"
+    answer(json_, {"file": str(file), **found.to_dict()}, told)
 
 
 @study_app.command(epilog="Example: rank1 study replay spring --policy ucb1")
@@ -163,15 +152,13 @@ def replay(
     """Replay another policy on the logged rewards, using each arm's rewards in order."""
     with _opened(name, storage) as study:
         found = study.replay(policy, seed)
-    if json_:
-        print_json(found.to_dict())
-        return
     end = f"then {' × '.join(found.exhausted)} had no rewards left" if found.exhausted else "all"
-    show(
+    told = (
         f"{found.policy}: {found.rate:.4g} a reward over {found.steps:,} of {found.rewards:,} "
         f"rewards ({end}); the log has {found.logged_rate:.4g} a reward. "
         f"It ends on {' × '.join(found.best)}."
     )
+    answer(json_, found.to_dict(), told)
 
 
 @study_app.command(epilog="Example: rank1 study verify spring --json")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rank1 import checks
-from rank1.cli.app import note, print_json, show
+from rank1.cli.app import answer, note, print_json, show
 from rank1.cli.options import Json, integer, number, option, real
 from rank1.cli.study import (
     Metrics,
@@ -21,7 +21,6 @@ from rank1.cli.study import (
     _opened,
     _pairs,
     _table,
-    answer,
     study_app,
 )
 from rank1.errors import FileError, InputError, Rank1Error, reason
@@ -51,11 +50,8 @@ def assign(
     with _opened(name, storage) as study:
         current = study.shares()
     levels = drawn(current, unit, _pairs("--given", given))
-    answer(
-        json_,
-        {"unit": unit, "version": current["version"], "levels": levels},
-        f"{' × '.join(levels.values())} (version {current['version']})",
-    )
+    document = {"unit": unit, "version": current["version"], "levels": levels}
+    answer(json_, document, f"{' × '.join(levels.values())} (version {current['version']})")
 
 
 @study_app.command(
@@ -169,9 +165,8 @@ def reward(
     number, metrics = real(amount, "reward"), _metrics(guardrail)
     with _opened(name, storage) as study:
         told = study.reward(unit, number, metrics)
-    answer(
-        json_, told.to_dict(), f"{unit}: {' × '.join(told.levels.values())} brought {told.reward:g}"
-    )
+    text = f"{unit}: {' × '.join(told.levels.values())} brought {told.reward:g}"
+    answer(json_, told.to_dict(), text)
 
 
 @study_app.command(epilog="Example: rank1 study report home --out home.html")
