@@ -111,9 +111,8 @@ def _from_file(path: Path) -> dict[str, Any]:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise FileError(
-            f"the configuration {str(path)!r} can't be read", str(error), where=str(path)
-        ) from None
+        problem = f"the configuration {str(path)!r} can't be read"
+        raise FileError(problem, str(error), where=str(path)) from None
     for name in found:
         checks.one_of(f"a setting in {str(path)!r}", name, _FIELDS)
     return found

@@ -189,12 +189,9 @@ class Middleware:
             kind, text = "bearer", query.get("token", [""])[0]
         token = self.tokens.find(text.strip()) if kind.lower() == "bearer" else None
         if token is None or (beacon and token.role != "browser"):
-            raise RefusedError(
-                401,
-                "the request has no valid token",
-                "send the header Authorization: Bearer TOKEN",
-                WWW_Authenticate="Bearer",
-            )
+            problem = "the request has no valid token"
+            hint = "send the header Authorization: Bearer TOKEN"
+            raise RefusedError(401, problem, hint, WWW_Authenticate="Bearer")
         scope["state"]["token"] = token
         origin = headers.get(b"origin", b"").decode("latin-1")
         if token.role != "browser" and "cors" in scope["state"]:

@@ -247,10 +247,8 @@ def _bound(config: Config) -> socket.socket:
         listener.listen()  # fails here if another server already listens on this port
     except OSError as error:
         listener.close()
-        raise BackendError(
-            f"can't serve on {config.host}:{config.port}: {error.strerror or error}",
-            "choose another port, or 0 for any free port",
-        ) from None
+        problem = f"can't serve on {config.host}:{config.port}: {error.strerror or error}"
+        raise BackendError(problem, "choose another port, or 0 for any free port") from None
     return listener
 
 

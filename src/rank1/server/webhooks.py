@@ -210,10 +210,8 @@ class Webhooks:
         except FileNotFoundError:
             return False
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FileError(
-                f"the webhooks in {str(self._path)!r} can't be read", repr(error),
-                where=str(self._path),
-            ) from None  # fmt: skip
+            problem, where = f"the webhooks in {str(self._path)!r} can't be read", str(self._path)
+            raise FileError(problem, repr(error), where=where) from None
         return True
 
     def _write(self) -> None:
