@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rank1
 from rank1.advice.assumed import assumed_grid
-from rank1.advice.words import table_of
+from rank1.advice.find import _of_grid
+from rank1.advice.words import about, table_of
 from rank1.settings import parse_policy
 from tests.test_cli import Output
 
@@ -99,7 +100,7 @@ def test_the_first_lever_of_short_traffic_is_a_smallest_lift() -> None:
     assert "too few to find the best arm. But if lifts below 10% aren't worth" in told.words[1]
     assert "enough for most runs on all grids that were simulated" in told.words[1]
     assert "the best arm is at most 10% better than the one it names" in told.words[1]
-    half = f"{float(f'{np.median(halves[0.1]):.2g}'):,.0f}"
+    half = about(float(np.median(halves[0.1])), horizon)
     assert f"With min_lift=0.1 half of them stop within {half}." in told.words[2]
     easy = rank1.advise(horizon=horizon, goal="find", lifts=[0.2, 0.8], **given)
     assert easy.policy == "bet_elim"
@@ -113,6 +114,36 @@ def test_the_first_lever_of_short_traffic_is_a_smallest_lift() -> None:
     assert [row["policy"] for row in shorter.figures[1:]] == [
         "bet_elim:min_lift=0.1", "bet_elim:min_lift=0.2",
     ]  # fmt: skip
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=20), st.integers(1, 10**6))
+@example([50_348], 50_000)  # once said to stop within 50,000 pulls
+@example([49_912], 49_950)
+@example([500, 700, 800, 1000], 950)  # the 90% quantile, which is interpolated, is 940
+def test_rounded_pulls_never_contradict_the_horizon(pulls: list[int], horizon: int) -> None:
+    within, median = np.mean([each <= horizon for each in pulls]), float(np.median(pulls))
+    row: dict[str, Any] = {
+        "policy": "bet_elim", "median": median, "p90": float(np.quantile(pulls, 0.9)),
+        "within": within, "most": 10**7, "cut": False, "cut_p90": False, "given_up": False,
+    }  # fmt: skip
+    told = _of_grid(assumed_grid([3, 2], 0.4, 0.6), [row], "bet_elim", [], horizon)
+    found = re.search(r"half of the runs of bet_elim stop within ([\d,]+) pulls", told)
+    assert found
+    half = int(found[1].replace(",", ""))
+    assert median <= half <= max(1.1 * median, median + 1)
+    assert (half <= horizon) == (median <= horizon)
+    assert np.mean([each <= half for each in pulls]) >= 0.5
+    if found := re.search(r"90% within ([\d,]+)", told):
+        most = int(found[1].replace(",", ""))
+        assert row["p90"] <= most
+        assert (most <= horizon) == (within >= 0.9)
+    row |= {"cut": True, "most": int(median) + 1}
+    told = _of_grid(assumed_grid([3, 2], 0.4, 0.6), [row], "bet_elim", [], horizon)
+    found = re.search(r"fewer than half of the runs of bet_elim stop within ([\d,]+) pulls", told)
+    assert found
+    least = int(found[1].replace(",", ""))
+    assert least <= row["most"]
+    assert (least <= horizon) == (row["most"] <= horizon)
 
 
 def test_a_policy_for_another_goal_is_not_the_fault_of_the_horizon() -> None:

@@ -339,12 +339,9 @@ class Best(_Document):
     def _repr_html_(self) -> str | None:
         from rank1 import notebook
 
-        def html(best: Best) -> str:
-            return best.html("")
+        return notebook.never_fails(Best.html)(self)
 
-        return notebook.never_fails(html)(self)
-
-    def html(self, caption: str) -> str:
+    def html(self, caption: str = "") -> str:
         """Return the leader, the verdict and the means as HTML for a notebook."""
         from rank1 import notebook
 

@@ -182,13 +182,11 @@ def about_play(
             list(find), problem, 0.95, 0.0, pulls, runs, seed, jobs,
             rank_one=rank_one, shuffle=True, progress=progress,
         )  # fmt: skip
-        stopping += [
-            {"policy": each.label, "rank_one": rank_one, **each.entry()}
-            for each in searched.searches
-        ]
-    for each in stopping:
-        for name in ("best_arm", "best_pair", "settings", "seconds"):
-            each.pop(name, None)
+        for each in searched.searches:
+            entry = {"policy": each.label, "rank_one": rank_one, **each.entry()}
+            for name in ("best_arm", "best_pair", "settings", "seconds"):
+                entry.pop(name, None)
+            stopping.append(entry)
     return {"n": n, "runs": runs, "seed": seed, "regret": regret, "stopping": stopping}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import pkgutil
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -136,11 +137,8 @@ def all_policies() -> dict[str, type[Policy]]:
 
 def _imported(name: str) -> Any:
     """The object that `module:Class` names."""
-    import importlib
-
-    module, _, attribute = name.partition(":")
     try:
-        return getattr(importlib.import_module(module), attribute)
+        return pkgutil.resolve_name(name)
     except Rank1Error:
         raise
     except Exception as error:  # a module may raise anything

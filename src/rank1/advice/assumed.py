@@ -19,6 +19,7 @@ __all__ = ["LIFTS", "AssumedGrid", "assumed_grid", "assumed_grids", "plays"]
 
 #: The default lifts of the best levels over the others.
 LIFTS = (0.2, 0.5)
+_FITTING = "one that leaves the best arm a mean of at most 1"
 
 
 @dataclass(frozen=True)
@@ -71,21 +72,9 @@ def assumed_grid(
 ) -> AssumedGrid:
     """A grid of rank one whose means average `rate`.
 
-    Parameters
-    ----------
-    sizes
-        The number of levels of each side.
-    rate
-        Average of all means.
-    lift
-        How much better the best level of each side is than the second: 0.2 for 20%.
-    shape
-        "spike": all others equal the second. "stairs": they decrease evenly to half of it.
-    names
-        The names of the sides.
+    On each side the best level is better than the second by `lift`, 0.2 for 20%. In a "spike" the
+    others equal the second; in "stairs" they decrease evenly to half of it.
 
-    Examples
-    --------
     >>> grid = assumed_grid([12, 8], rate=0.05, lift=0.5)
     >>> round(float(grid.problem.means.mean()), 4), round(grid.problem.best_mean, 4)
     (0.05, 0.1016)
@@ -94,13 +83,8 @@ def assumed_grid(
     sides = [_side(size, lift, shape) for size in sizes]
     best = rate / math.prod(side.mean() for side in sides)  # the largest entry of a side is 1
     if best > 1:
-        raise InputError(
-            "lift",
-            lift,
-            "one that leaves the best arm a mean of at most 1",
-            f"at an average of {rate:g} it would be {best:.3g}; use a smaller lift",
-            got=f"{lift:g}",
-        )
+        hint = f"at an average of {rate:g} it would be {best:.3g}; use a smaller lift"
+        raise InputError("lift", lift, _FITTING, hint, got=f"{lift:g}")
     problem = Product([side * best ** (1 / len(sides)) for side in sides])
     return AssumedGrid(shape, lift, problem, names)
 
@@ -130,13 +114,8 @@ def assumed_grids(
             raise why
         found += fitting
     if not found:
-        raise InputError(
-            "rate",
-            rate,
-            "one that leaves the best arm a mean of at most 1",
-            f"with a lift of {min(LIFTS):g} it would be larger; use a smaller rate, or smaller "
-            "lifts",
-        )
+        larger = f"with a lift of {min(LIFTS):g} it would be larger"
+        raise InputError("rate", rate, _FITTING, f"{larger}; use a smaller rate, or smaller lifts")
     return found
 
 

@@ -197,13 +197,13 @@ def _of_grid(
     """What the figures of a grid say."""
     mine = rows[0] if levers else next((row for row in rows if row["policy"] == best), rows[0])
     runs = f"of the runs of {mine['policy']} stop within"
-    told = f"half {runs} {about(mine['median'])} pulls"
+    told, most = f"half {runs} {about(mine['median'], horizon)} pulls", mine["most"]
     if mine["cut"]:
-        told = f"fewer than half {runs} {about(mine['most'])} pulls"
+        told = f"fewer than half {runs} {about(most, horizon, down=True)} pulls"
     elif mine["cut_p90"]:
-        told += f", but not 90% within {about(mine['most'])}"
-    else:
-        told += f", 90% within {about(mine['p90'])}"
+        told += f", but not 90% within {about(most, horizon, down=True)}"
+    elif mine["p90"] > horizon or mine["within"] >= 0.9:  # p90 is interpolated
+        told += f", 90% within {about(mine['p90'], horizon)}"
     told = f"If {grid.words}: {told}."
     if mine["given_up"] and mine["within"] < ENOUGH:
         told += " Longer runs weren't simulated."
@@ -212,7 +212,9 @@ def _of_grid(
     for lever in levers:
         for row in rows:
             if row["policy"] == lever.label:
-                half = f"more than {about(row['most'])}" if row["cut"] else about(row["median"])
+                half = about(row["median"], horizon)
+                if row["cut"]:
+                    half = f"more than {about(row['most'], horizon, down=True)}"
                 told += f" With min_lift={lever.min_lift:g} half of them stop within {half}."
     return told
 

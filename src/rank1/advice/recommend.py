@@ -284,5 +284,5 @@ def _until_half(
     lost = result.outcomes[0].expected.mean(axis=0)
     half = lost <= 0.5 * steps * (problem.best_mean - problem.means.mean())
     if not half.any():
-        return f"half of that takes more than {about(longest)} pulls"
-    return f"half of that takes about {about(int(steps[half.argmax()]))} pulls"
+        return f"half of that takes more than {about(longest, horizon, down=True)} pulls"
+    return f"half of that takes about {about(steps[half.argmax()], horizon)} pulls"

@@ -15,23 +15,37 @@ __all__ = ["about", "by_grid", "earn_words", "earner", "share", "study_default",
 WORTH = 0.1
 
 
-def about(number: float) -> str:
-    """A number with two significant digits.
+def about(number: float, horizon: int, down: bool = False) -> str:
+    """A number rounded up (or down) to two significant digits, so that "within" it stays true.
 
-    >>> about(67416.0), about(512), about(12)
-    ('67,000', '510', '12')
+    It has more digits if the rounded number would be on the other side of the horizon.
+
+    >>> about(50348.0, 50_000), about(50348.0, 50_000, down=True), about(12, 20)
+    ('51,000', '50,300', '12')
+    >>> about(49_912, 50_000), about(49_912, 49_950)
+    ('50,000', '49,920')
     """
-    return f"{float(f'{number:.2g}'):,.0f}"
+    unit = 10 ** max(int(math.log10(number)) - 1, 0)
+    while True:
+        rounded = (math.floor if down else math.ceil)(number / unit) * unit
+        if unit == 1 or (rounded <= horizon) == (number <= horizon):
+            return f"{rounded:,}"
+        unit //= 10
 
 
 def earner(figures: list[dict[str, Any]], able: list[Policy], horizon: int) -> tuple[Policy, str]:
     """The best policy for "earn", and the verdict on it.
 
-    The verdict is "worth" using, "nothing" if no policy gains anything, or "unknown" if the horizon
-    is longer than what was simulated and no policy gained much.
+    The best is the first, which is the goal's default, unless another is clearly better. The
+    verdict is "worth" using, "nothing" if no policy gains anything, or "unknown" if the horizon is
+    longer than what was simulated and no policy gained much.
     """
-    best = _best_earner(figures, able)
-    mine = [row for row in figures if row["policy"] == best.label]
+    rows = [[row for row in figures if row["policy"] == policy.label] for policy in able]
+    gains = [sum(row["gain"] for row in own) for own in rows]
+    most = gains.index(max(gains))
+    noise = math.hypot(*(row["gain_se"] for k in (0, most) for row in rows[k]))
+    k = most if gains[most] - gains[0] > 2 * noise else 0
+    best, mine = able[k], rows[k]
     if max(row["gain"] - 2 * row["gain_se"] for row in mine) >= WORTH:  # not by luck
         return best, "worth"
     return best, "unknown" if mine[0]["steps"] < horizon else "nothing"
@@ -80,15 +94,6 @@ def earn_words(
         f"Keep what you have, or merge {grids[0].levels}.",
         *words,
     ]
-
-
-def _best_earner(figures: list[dict[str, Any]], able: list[Policy]) -> Policy:
-    """The first policy, which is the goal's default, unless another is clearly better."""
-    rows = [[row for row in figures if row["policy"] == policy.label] for policy in able]
-    gains = [sum(row["gain"] for row in own) for own in rows]
-    best = gains.index(max(gains))
-    noise = math.hypot(*(row["gain_se"] for k in (0, best) for row in rows[k]))
-    return able[best if gains[best] - gains[0] > 2 * noise else 0]
 
 
 def table_of(goal: str, figures: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:

@@ -11,35 +11,28 @@ import sys
 import warnings
 from typing import Any, NoReturn
 
-from rank1.cli.app import Terminated, app, ending, status, with_flag
+from rank1.cli.app import Terminated, app, end, note, with_flag
 from rank1.errors import Rank1Error
 
 __all__ = ["application", "main"]
 
-#: The commands, with the modules that add them.
-COMMANDS = {
-    "advise": ("advise",),
-    "bounds": ("bounds",),
-    "grids": ("grids",),
-    "identify": ("identify",),
-    "judge": ("judge",),
+#: The commands as listed, and the modules of those that aren't in a module of the same name.
+COMMANDS = (
+    "advise", "bounds", "grids", "identify", "judge", "policies", "problems", "paper", "plot",
+    "serve", "simulate", "study", "sweep", "table",
+)  # fmt: skip
+MODULES = {
     "policies": ("listings",),
     "problems": ("listings",),
-    "paper": ("paper",),
-    "plot": ("plot",),
-    "serve": ("serve",),
-    "simulate": ("simulate",),
     "study": ("study", "study_best", "study_shares", "study_log"),
-    "sweep": ("sweep",),
-    "table": ("table",),
 }
 
 
 def application(command: str | None = None) -> Any:
     """The application with one command; without a command, or if it doesn't exist, with all."""
-    every = [module for modules in COMMANDS.values() for module in modules]
-    for module in COMMANDS.get(command or "", every):
-        importlib.import_module(f"rank1.cli.{module}")
+    for name in (command,) if command in COMMANDS else COMMANDS:
+        for module in MODULES.get(name, (name,)):
+            importlib.import_module(f"rank1.cli.{module}")
     return app
 
 
@@ -62,17 +55,16 @@ def main() -> None:
             application(sys.argv[1] if len(sys.argv) > 1 else None)()
         finally:
             sys.stdout.flush()  # here, so that an error is reported
-    except SystemExit as end:
+    except SystemExit as left:
         # Typer exits silently after Ctrl-C.
-        stop = getattr(end.__context__, "__cause__", None)
+        stop = getattr(left.__context__, "__cause__", None)
         if not isinstance(stop, KeyboardInterrupt):
             raise
-        print(f"{ending()}.", file=sys.stderr)
-        _end(status())
+        end(".")
     except BrokenPipeError:  # the reader has closed the pipe
         _end(141)
     except (Rank1Error, ValueError, TypeError, OSError, OverflowError, MemoryError) as error:
-        print(f"Error: {with_flag(error, sys.argv[1:])}", file=sys.stderr)
+        note(f"Error: {with_flag(error, sys.argv[1:])}")
         _end(2)
 
 

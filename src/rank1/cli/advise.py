@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from rank1.cli.app import app, print_json, show
-from rank1.cli.options import Jobs, Json, Real, Seed, Whole, whole
+from rank1.cli.options import Jobs, Json, Seed, integer, number, option, whole
 
 
 @app.command(
@@ -15,49 +13,40 @@ from rank1.cli.options import Jobs, Json, Real, Seed, Whole, whole
     "--goal find --lift 0.5"
 )
 def advise(
-    horizon: Annotated[int, typer.Option(help="Number of pulls available.", **Whole)],
-    rate: Annotated[
-        float,
-        typer.Option(help="Average reward of a pull if all arms are played equally.", **Real),
-    ],
-    rows: Annotated[int | None, typer.Option(help="Number of rows.", **Whole)] = None,
-    columns: Annotated[int | None, typer.Option(help="Number of columns.", **Whole)] = None,
+    horizon: Annotated[int, integer("Number of pulls available.")],
+    rate: Annotated[float, number("Average reward of a pull if all arms are played equally.")],
+    rows: Annotated[int | None, integer("Number of rows.")] = None,
+    columns: Annotated[int | None, integer("Number of columns.")] = None,
     sides: Annotated[
-        str | None,
-        typer.Option(help="Number of levels of each side, instead of rows and columns: 12,8,4."),
+        str | None, option("Number of levels of each side, instead of rows and columns: 12,8,4.")
     ] = None,
     side: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A side, with its number of levels or their names: image=4, button=A,B. Can be "
+        option(
+            "A side, with its number of levels or their names: image=4, button=A,B. Can be "
             "repeated.",
             metavar="NAME=LEVELS",
         ),
     ] = None,
     goal: Annotated[
-        str, typer.Option(help="find (be sure which arm is best) or earn (keep regret low).")
+        str, option("find (be sure which arm is best) or earn (keep regret low).")
     ] = "earn",
-    confidence: Annotated[
-        float, typer.Option(help="Probability that the arm found is the best.", **Real)
-    ] = 0.95,
+    confidence: Annotated[float, number("Probability that the arm found is the best.")] = 0.95,
     lift: Annotated[
         list[float] | None,
-        typer.Option(
-            help="How much better the best levels are than the second best: 0.2 for 20%. Can be "
-            "repeated; default: 0.2 and 0.5.",
-            **Real,
+        number(
+            "How much better the best levels are than the second best: 0.2 for 20%. Can be "
+            "repeated; default: 0.2 and 0.5."
         ),
     ] = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Simulate this policy instead: see `rank1 policies`. Can be repeated.",
-            metavar="POLICY",
+        option(
+            "Simulate this policy instead: see `rank1 policies`. Can be repeated.", metavar="POLICY"
         ),
     ] = None,
     runs: Annotated[
-        int | None,
-        typer.Option(help="Runs on each grid; default: as many as time allows.", **Whole),
+        int | None, integer("Runs on each grid; default: as many as time allows.")
     ] = None,
     seed: Seed = 1,
     jobs: Jobs = 1,

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 from typer.core import TyperGroup
@@ -20,20 +20,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = [
-    "Commands",
-    "Terminated",
-    "app",
-    "counted",
-    "ending",
-    "finished",
-    "group",
-    "print_json",
-    "show",
-    "status",
-    "with_flag",
-]
-
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM, treated like Ctrl-C, so that finished work is kept."""
@@ -42,14 +28,15 @@ class Terminated(KeyboardInterrupt):
     came = False
 
 
-def ending() -> str:
-    """The first word after Ctrl-C or SIGTERM."""
-    return "Terminated" if Terminated.came else "Interrupted"
+def note(text: str) -> None:
+    """Print a note on standard error."""
+    print(text, file=sys.stderr)
 
 
-def status() -> int:
-    """The exit status after Ctrl-C or SIGTERM, as in shells."""
-    return 143 if Terminated.came else 130
+def end(more: str) -> NoReturn:
+    """Exit after Ctrl-C or SIGTERM: say so, and more, and use the status that shells use."""
+    note(f"{'Terminated' if Terminated.came else 'Interrupted'}{more}")
+    sys.exit(143 if Terminated.came else 130)
 
 
 class Commands(TyperGroup):
@@ -217,14 +204,18 @@ def finished(play: Callable[[], T]) -> tuple[T, bool]:
         return play(), False
     except Interrupted as stop:
         if stop.result is None:
-            print(f"{ending()} before any run was completed.", file=sys.stderr)
-            sys.exit(status())
+            end(" before any run was completed.")
         return stop.result, True
 
 
 def print_json(document: Any) -> None:
     """Print one JSON document; every number in it must be finite."""
     print(json.dumps(document, allow_nan=False, ensure_ascii=False))
+
+
+def answer(json_: bool, document: Any, text: str) -> None:
+    """Print the result, as JSON or as a sentence."""
+    print_json(document) if json_ else show(text)
 
 
 @app.callback(invoke_without_command=True)

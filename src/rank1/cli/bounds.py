@@ -6,10 +6,8 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from rank1.cli.app import app, print_json, show
-from rank1.cli.options import Json, ProblemName, Real, Set, Whole, problem_of
+from rank1.cli.options import Json, ProblemName, Set, integer, number, option, problem_of
 
 if TYPE_CHECKING:
     from rank1.theory.tables import Note
@@ -56,19 +54,17 @@ MAX_GAPS = 6
 def bounds(
     problem: ProblemName,
     set_: Set = None,
-    n: Annotated[int, typer.Option(help="Number of steps.", **Whole)] = 2_000_000,
+    n: Annotated[int, integer("Number of steps.")] = 2_000_000,
     policy: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Play this policy until it stops, and compare its pulls. Can be repeated.",
             "--policy",
-            help="Play this policy until it stops, and compare its pulls. Can be repeated.",
             metavar="POLICY",
         ),
     ] = None,
-    confidence: Annotated[
-        float, typer.Option(help="Confidence of the policies' searches.", **Real)
-    ] = 0.95,
-    runs: Annotated[int, typer.Option(help="Number of searches per policy.", **Whole)] = 100,
+    confidence: Annotated[float, number("Confidence of the policies' searches.")] = 0.95,
+    runs: Annotated[int, integer("Number of searches per policy.")] = 100,
     json_: Json = False,
 ) -> None:
     """Print how hard a problem is, and the theoretical bounds on regret and pulls."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rank1.cli.app import app, print_json, show
-from rank1.cli.options import Jobs, Json, Seed, Whole
+from rank1.cli.options import Jobs, Json, Seed, integer
 
 #: Policies whose regret is shown, and policies that are played until they may stop.
 EARN = ("uts", "thompson", "kl_ucb", "rank1elim_kl", "uniform")
@@ -25,14 +25,12 @@ def grids(
             "with the columns row, column, trials, successes. Default: all four."
         ),
     ] = None,
-    n: Annotated[int, typer.Option(help="Steps for regret.", **Whole)] = 100_000,
+    n: Annotated[int, integer("Steps for regret.")] = 100_000,
     pulls: Annotated[
-        int, typer.Option(help="Number of pulls after which a run ends without a stop.", **Whole)
+        int, integer("Number of pulls after which a run ends without a stop.")
     ] = 1_000_000,
-    runs: Annotated[int, typer.Option(help="Runs of each policy.", **Whole)] = 20,
-    replays: Annotated[
-        int, typer.Option(help="Number of simulated grids for the bootstrap p-value.", **Whole)
-    ] = 199,
+    runs: Annotated[int, integer("Runs of each policy.")] = 20,
+    replays: Annotated[int, integer("Number of simulated grids for the bootstrap p-value.")] = 199,
     seed: Seed = 1,
     jobs: Jobs = 1,
     json_: Json = False,

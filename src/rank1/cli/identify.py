@@ -2,33 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from rank1.cli.app import app, ending, finished, print_json, show, status
-from rank1.cli.options import (
-    Address,
-    Backend,
-    Batch,
-    Delay,
-    Drift,
-    Jobs,
-    Json,
-    Missing,
-    Policies,
-    ProblemName,
-    Real,
-    Seed,
-    Set,
-    Shuffle,
-    Store,
-    Whole,
-    number_or_settings,
-    problem_of,
-)
+from rank1.cli import options
+from rank1.cli.app import app, end, finished, note, print_json, show
+from rank1.cli.options import integer, number, number_or_settings, option, problem_of
 
 
 @app.command(
@@ -36,44 +15,37 @@ from rank1.cli.options import (
     "p_v=0.5 --set delta_u=0.2 --set delta_v=0.2 --policy bet_elim --confidence 0.95 --runs 100"
 )
 def identify(
-    problem: ProblemName,
-    policy: Policies,
-    set_: Set = None,
-    confidence: Annotated[
-        float, typer.Option(help="Probability that the arm found is the best.", **Real)
-    ] = 0.95,
-    tolerance: Annotated[
-        float, typer.Option(help="How far the arm found may be from the best.", **Real)
-    ] = 0.0,
+    problem: options.ProblemName,
+    policy: options.Policies,
+    set_: options.Set = None,
+    confidence: Annotated[float, number("Probability that the arm found is the best.")] = 0.95,
+    tolerance: Annotated[float, number("How far the arm found may be from the best.")] = 0.0,
     n: Annotated[
-        int, typer.Option(help="Number of pulls after which a run ends without a stop.", **Whole)
+        int, integer("Number of pulls after which a run ends without a stop.")
     ] = 1_000_000,
-    runs: Annotated[int, typer.Option(help="Runs of each policy.", **Whole)] = 100,
-    seed: Seed = 1,
-    jobs: Jobs = 1,
+    runs: Annotated[int, integer("Runs of each policy.")] = 100,
+    seed: options.Seed = 1,
+    jobs: options.Jobs = 1,
     any_grid: Annotated[
-        bool, typer.Option("--any-grid", help="Don't assume that the grid has rank one.")
+        bool, option("Don't assume that the grid has rank one.", "--any-grid")
     ] = False,
     rule: Annotated[
         str,
-        typer.Option(
-            help="Evidence for stopping: kt, or sharp (fewer pulls, but only if means don't drift)."
-        ),
+        option("Evidence for stopping: kt, or sharp (fewer pulls, but only if means don't drift)."),
     ] = "kt",
-    method: Annotated[str, typer.Option(help="How to play runs: auto, steps or stages.")] = "auto",
-    shuffle: Shuffle = False,
-    delay: Delay = "0",
-    missing: Missing = 0.0,
-    batch: Batch = 1,
-    drift: Drift = None,
-    store: Store = None,
-    backend: Backend = "threads",
-    address: Address = None,
+    method: Annotated[str, option("How to play runs: auto, steps or stages.")] = "auto",
+    shuffle: options.Shuffle = False,
+    delay: options.Delay = "0",
+    missing: options.Missing = 0.0,
+    batch: options.Batch = 1,
+    drift: options.Drift = None,
+    store: options.Store = None,
+    backend: options.Backend = "threads",
+    address: options.Address = None,
     plot: Annotated[
-        Path | None,
-        typer.Option(help="Plot the share of stopped runs to this .png, .svg or .pdf file."),
+        Path | None, option("Plot the share of stopped runs to this .png, .svg or .pdf file.")
     ] = None,
-    json_: Json = False,
+    json_: options.Json = False,
 ) -> None:
     """Play policies until the best arm is known, and print the number of pulls."""
     from rank1 import simulation
@@ -105,13 +77,9 @@ def identify(
     ended = [each for each in found.searches if not each.stopped.all()]
     if ended and not json_:
         names = ", ".join(each.label for each in ended)
-        print(
-            f"Runs of {names} that did not stop count as n = {found.n:,} pulls.",
-            file=sys.stderr,
-        )
+        note(f"Runs of {names} that did not stop count as n = {found.n:,} pulls.")
     if interrupted:
-        print(f"{ending()}: these are the runs that were completed.", file=sys.stderr)
-        sys.exit(status())
+        end(": these are the runs that were completed.")
 
 
 def _show(found: Any) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rank1.cli.app import Commands, app, counted, print_json, show
-from rank1.cli.options import Json, Real, range_of
+from rank1.cli.app import answer, app, counted, group, print_json, show
+from rank1.cli.options import Json, number, option, range_of
 from rank1.cli.study import Control, _pairs, _sides, _table
 from rank1.documents import above
 from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error, extra, reason
@@ -18,13 +18,9 @@ from rank1.errors import FileError, InputError, MissingPackageError, Rank1Error,
 if TYPE_CHECKING:
     from rank1.design import Judgement
 
-judge_app = typer.Typer(
-    cls=Commands,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Judge a test whose counts come from a warehouse, a file or a query.",
-    epilog="Example: rank1 judge start shares.json --side headline=A,B --side image=x,y,z",
+judge_app = group(
+    "Judge a test whose counts come from a warehouse, a file or a query.",
+    "Example: rank1 judge start shares.json --side headline=A,B --side image=x,y,z",
 )
 app.add_typer(judge_app, name="judge")
 
@@ -39,27 +35,23 @@ def start(
     shares: Shares,
     side: Annotated[
         list[str],
-        typer.Option(
-            help="A side and its levels, such as image=x,y,z or image=@FILE; once for each side.",
+        option(
+            "A side and its levels, such as image=x,y,z or image=@FILE; once for each side.",
             metavar="SIDE=LEVELS",
         ),
     ] = [],  # noqa: B006
     given: Annotated[
         list[str],
-        typer.Option(
-            help="A side whose level comes with the visitor; can be repeated.", metavar="SIDE"
-        ),
+        option("A side whose level comes with the visitor; can be repeated.", metavar="SIDE"),
     ] = [],  # noqa: B006
     control: Control = [],  # noqa: B006
-    confidence: Annotated[float, typer.Option(help="Confidence of the verdict.", **Real)] = 0.95,
+    confidence: Annotated[float, number("Confidence of the verdict.")] = 0.95,
     min_lift: Annotated[
-        float, typer.Option(help="Smallest lift worth having, in reward above the lowest.", **Real)
+        float, number("Smallest lift worth having, in reward above the lowest.")
     ] = 0.0,
-    floor: Annotated[
-        float, typer.Option(help="Smallest share of every level, refuted or not.", **Real)
-    ] = 0.0,
+    floor: Annotated[float, number("Smallest share of every level, refuted or not.")] = 0.0,
     reward_range: Annotated[
-        str, typer.Option(help="The smallest and the largest reward.", metavar="LOW,HIGH")
+        str, option("The smallest and the largest reward.", metavar="LOW,HIGH")
     ] = "0,1",
     json_: Json = False,
 ) -> None:
@@ -69,9 +61,8 @@ def start(
     from rank1.design.share_document import SharesDocument
 
     if not side:
-        raise InputError(
-            "--side", None, "given once for each side, such as headline=A,B", got="none"
-        )
+        expected = "given once for each side, such as headline=A,B"
+        raise InputError("--side", None, expected, got="none")
     found = first_shares(
         _sides("--side", side), given=given, confidence=confidence, min_lift=min_lift,
         floor=floor, control=_pairs("--control", control) if control else None,
@@ -81,11 +72,8 @@ def start(
         raise FileError(f"{str(shares)!r} exists", "name another file, or remove it first")
     with whole_file(shares) as temporary:
         temporary.write_text(SharesDocument.of(found).to_text(), encoding="utf-8")
-    if json_:
-        print_json(found)
-    else:
-        chosen = found["versions"][0]["sides"]
-        show(f"{shares}: version 1, equal shares of {', '.join(chosen)}")
+    chosen = found["versions"][0]["sides"]
+    answer(json_, found, f"{shares}: version 1, equal shares of {', '.join(chosen)}")
 
 
 @judge_app.command(epilog="Example: rank1 judge update shares.json counts.csv --report page.html")
@@ -101,11 +89,9 @@ def update(
         ),
     ],
     database: Annotated[
-        Path | None, typer.Option(help="The DuckDB database for a query; default: none.")
+        Path | None, option("The DuckDB database for a query; default: none.")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Also write the verdict as an HTML page.")
-    ] = None,
+    report: Annotated[Path | None, option("Also write the verdict as an HTML page.")] = None,
     json_: Json = False,
 ) -> None:
     """Print the verdict and lifts, and append the next version to the file that clients read.
@@ -146,17 +132,14 @@ def update(
 )
 def sql(
     shares: Shares,
-    dialect: Annotated[
-        str, typer.Option(help="duckdb, postgres, spark, bigquery or snowflake.")
-    ] = "duckdb",
+    dialect: Annotated[str, option("duckdb, postgres, spark, bigquery or snowflake.")] = "duckdb",
     table: Annotated[
-        str, typer.Option(help="The table of exposures, or anything else that can follow FROM.")
+        str, option("The table of exposures, or anything else that can follow FROM.")
     ] = "exposures",
-    unit: Annotated[str, typer.Option(help="The column with the unit.")] = "unit",
-    time: Annotated[str, typer.Option(help="The column with the time of exposure.")] = "time",
+    unit: Annotated[str, option("The column with the unit.")] = "unit",
+    time: Annotated[str, option("The column with the time of exposure.")] = "time",
     where: Annotated[
-        str | None,
-        typer.Option(help="An SQL condition: count only exposures whose reward is final."),
+        str | None, option("An SQL condition: count only exposures whose reward is final.")
     ] = None,
     json_: Json = False,
 ) -> None:
@@ -222,11 +205,7 @@ def _queried(query: str, database: Path | None) -> Any:
     except ImportError:
         raise MissingPackageError("a query needs DuckDB", extra("warehouse")) from None
     try:
-        if database is None:
-            connection = duckdb.connect()
-        else:
-            connection = duckdb.connect(str(database), read_only=True)
-        with connection:
+        with duckdb.connect(str(database or ":memory:"), read_only=bool(database)) as connection:
             result = connection.execute(query)
             names = [column[0] for column in result.description or ()]
             columns = zip(*result.fetchall(), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,31 +12,6 @@ from rank1.errors import InputError
 if TYPE_CHECKING:
     from rank1.problems import Problem
 
-__all__ = [
-    "Address",
-    "Backend",
-    "Batch",
-    "Checkpoints",
-    "Delay",
-    "Drift",
-    "Jobs",
-    "Json",
-    "Missing",
-    "Policies",
-    "ProblemName",
-    "Real",
-    "Seed",
-    "Set",
-    "Shuffle",
-    "Store",
-    "Whole",
-    "number_or_settings",
-    "problem_of",
-    "range_of",
-    "real",
-    "whole",
-]
-
 
 def whole(text: str) -> int:
     """Parse an integer, which may be written as 2e6.
@@ -43,16 +19,11 @@ def whole(text: str) -> int:
     >>> whole("2e6"), whole("2_000"), whole("-1")
     (2000000, 2000, -1)
     """
-    try:
+    with contextlib.suppress(ValueError):
         return int(text)
-    except ValueError:
-        pass
-    try:
-        value = float(text)
-        if value == int(value):
+    with contextlib.suppress(ValueError):
+        if (value := float(text)).is_integer():
             return int(value)
-    except (ValueError, OverflowError):
-        pass
     raise typer.BadParameter(f"must be a whole number, such as 20 or 2e6, got {text!r}")
 
 
@@ -112,74 +83,73 @@ def number_or_settings(text: str, what: str) -> Any:
     return real(text, what)
 
 
-#: For options of a single command: Annotated[int, typer.Option(parser=whole, metavar="NUMBER")].
-Whole = {"parser": whole, "metavar": "NUMBER"}
-Real = {"parser": real, "metavar": "NUMBER"}
+def option(help: str, *names: str, **more: Any) -> Any:
+    """An option; it is named after its parameter if no names are given."""
+    return typer.Option(*names, help=help, **more)
+
+
+def integer(help: str) -> Any:
+    """An option with an integer."""
+    return option(help, parser=whole, metavar="NUMBER")
+
+
+def number(help: str) -> Any:
+    """An option with a number."""
+    return option(help, parser=real, metavar="NUMBER")
+
 
 Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document on standard output, nothing else.")
+    bool, option("Print one JSON document on standard output, nothing else.", "--json")
 ]
 ProblemName = Annotated[
-    str,
-    typer.Option("--problem", help="Name of the problem: see `rank1 problems`.", metavar="NAME"),
+    str, option("Name of the problem: see `rank1 problems`.", "--problem", metavar="NAME")
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "A setting of the problem; write lists as JSON. Can be repeated.",
         "--set",
-        help="A setting of the problem; write lists as JSON. Can be repeated.",
         metavar="NAME=VALUE",
     ),
 ]
 Policies = Annotated[
     list[str],
-    typer.Option(
-        "--policy",
-        help="Name of a policy, or module:Class, with settings after a colon: see `rank1 "
+    option(
+        "Name of a policy, or module:Class, with settings after a colon: see `rank1 "
         "policies`. Can be repeated.",
+        "--policy",
         metavar="POLICY",
     ),
 ]
-Seed = Annotated[
-    int, typer.Option(help="Random seed: the same seed gives the same numbers.", **Whole)
-]
+Seed = Annotated[int, integer("Random seed: the same seed gives the same numbers.")]
 Delay = Annotated[
     str,
-    typer.Option(
-        help="Mean delay of rewards in steps; or exact delays by outcome, such as "
+    option(
+        "Mean delay of rewards in steps; or exact delays by outcome, such as "
         "success=0,failure=2000."
     ),
 ]
-Missing = Annotated[float, typer.Option(help="Share of rewards that never arrive.", **Real)]
-Batch = Annotated[int, typer.Option(help="Rewards arrive together every BATCH steps.", **Whole)]
+Missing = Annotated[float, number("Share of rewards that never arrive.")]
+Batch = Annotated[int, integer("Rewards arrive together every BATCH steps.")]
 Drift = Annotated[
     str | None,
-    typer.Option(
-        help="Let all means rise and fall, as in amplitude=0.9,period=3000; or a JSON list of "
+    option(
+        "Let all means rise and fall, as in amplitude=0.9,period=3000; or a JSON list of "
         "multipliers by step."
     ),
 ]
-Jobs = Annotated[int, typer.Option(help="Number of parallel runs; -1 for one per core.", **Whole)]
-Checkpoints = Annotated[int, typer.Option(help="Number of points on each curve.", **Whole)]
+Jobs = Annotated[int, integer("Number of parallel runs; -1 for one per core.")]
+Checkpoints = Annotated[int, integer("Number of points on each curve.")]
 Backend = Annotated[
     str,
-    typer.Option(
-        "--backend",
-        "--engine",
-        help="Where to play: threads, processes (or local), dask or ray.",
-    ),
+    option("Where to play: threads, processes (or local), dask or ray.", "--backend", "--engine"),
 ]
 Address = Annotated[
-    str | None,
-    typer.Option(help="Address of a Dask or Ray cluster; default: start one on this machine."),
+    str | None, option("Address of a Dask or Ray cluster; default: start one on this machine.")
 ]
 Shuffle = Annotated[
-    bool,
-    typer.Option(
-        "--shuffle", help="Relabel the levels at random in each run, to break ties fairly."
-    ),
+    bool, option("Relabel the levels at random in each run, to break ties fairly.", "--shuffle")
 ]
 Store = Annotated[
-    str | None,
-    typer.Option(help="Folder for finished runs: the same command reads them instead of playing."),
+    str | None, option("Folder for finished runs: the same command reads them instead of playing.")
 ]

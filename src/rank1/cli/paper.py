@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from rank1.cli.app import app, ending, print_json, show, status
-from rank1.cli.options import Address, Backend, Jobs, Json, Seed, Whole
+from rank1.cli.app import app, end, note, print_json, show
+from rank1.cli.options import Address, Backend, Jobs, Json, Seed, integer, option
 from rank1.errors import InputError, MissingPackageError, extra
 from rank1.paper import ARTEFACTS, PAPERS, Options
 
@@ -24,49 +24,40 @@ DEFAULT = Options()
 @app.command(epilog="Example: rank1 paper table1 --runs 20 --seed 1")
 def paper(
     artefact: Annotated[str, typer.Argument(help=f"One of {', '.join(CHOICES)}.")] = "all",
-    runs: Annotated[
-        int | None, typer.Option(help="Runs of each cell; default: 20, as in the paper.", **Whole)
-    ] = None,
+    runs: Annotated[int | None, integer("Runs of each cell; default: 20, as in the paper.")] = None,
     n: Annotated[
-        int | None,
-        typer.Option(help="Number of steps; default: 2 million, as in the paper.", **Whole),
+        int | None, integer("Number of steps; default: 2 million, as in the paper.")
     ] = None,
     seed: Seed = 1,
     jobs: Jobs = -1,
     backend: Backend = "threads",
     address: Address = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Output folder; default: report, with --quick report-quick."),
+        Path | None, option("Output folder; default: report, with --quick report-quick.")
     ] = None,
     quick: Annotated[
-        bool,
-        typer.Option("--quick", help="A first look: 5 runs of 200,000 steps, labelled as such."),
+        bool, option("A first look: 5 runs of 200,000 steps, labelled as such.", "--quick")
     ] = False,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder with MovieLens 1M, for figure3.")
-    ] = None,
+    data_dir: Annotated[Path | None, option("Folder with MovieLens 1M, for figure3.")] = None,
     accept_licence: Annotated[
         bool,
-        typer.Option(
-            "--accept-licence",
-            help="I accept the terms of MovieLens 1M: download it. Otherwise figure3 uses "
+        option(
+            "I accept the terms of MovieLens 1M: download it. Otherwise figure3 uses "
             "stand-in data.",
+            "--accept-licence",
         ),
     ] = False,
     scale: Annotated[
-        str,
-        typer.Option(help="figure3: value of s stars: unit (s−1)/4, fifths s/5 or stars s."),
+        str, option("figure3: value of s stars: unit (s−1)/4, fifths s/5 or stars s.")
     ] = DEFAULT.scale,
     sigma: Annotated[
-        str,
-        typer.Option(help="figure3: standard deviation of a rating in stars, or estimated."),
+        str, option("figure3: standard deviation of a rating in stars, or estimated.")
     ] = str(DEFAULT.sigma),
     iterations: Annotated[
-        int, typer.Option(help="figure3: steps of the matrix completion.", **Whole)
+        int, integer("figure3: steps of the matrix completion.")
     ] = DEFAULT.iterations,
     block_seed: Annotated[
-        int, typer.Option(help="figure3: seed of the random groups and movies.", **Whole)
+        int, integer("figure3: seed of the random groups and movies.")
     ] = DEFAULT.block_seed,
     json_: Json = False,
 ) -> None:
@@ -110,29 +101,18 @@ def paper(
     try:
         for name, documents[name] in make_all(names, options):
             drawn[name] = _write(name, documents[name], options, quiet=json_)
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt) as error:
         if documents:
             _report(options, drawn, quiet=True)
-        print(
-            f"{ending()}."
-            + (
-                f" Finished cells are in {options.store}; the same command continues from there."
-                if options.store.is_dir()
-                else ""
-            ),
-            file=sys.stderr,
-        )
-        sys.exit(status())
-    except Exception:
-        if documents:
-            _report(options, drawn, quiet=True)
-        raise
+        if not isinstance(error, KeyboardInterrupt):
+            raise
+        kept = f" Finished cells are in {options.store}; the same command continues from there."
+        end(f".{kept if options.store.is_dir() else ''}")
     _report(options, drawn, quiet=json_)
     if documents.get("figure3", {}).get("data", {}).get("stand_in"):
-        print(
+        note(
             "Figure 3 is made from stand-in data. To download MovieLens 1M instead, if you accept "
-            "its terms: rank1 paper figure3 --accept-licence",
-            file=sys.stderr,
+            "its terms: rank1 paper figure3 --accept-licence"
         )
     if json_:
         print_json(documents if artefact in SEVERAL else documents[artefact])
@@ -200,8 +180,7 @@ def _report(options: Options, drawn: dict[str, dict[str, str]], quiet: bool) -> 
         print(f"Written: {path}")
     made = [name for name in ARTEFACTS if (options.out / f"{name}.json").is_file()]
     if others := [name for name in made if name not in read_all(options)]:
-        print(
+        note(
             f"Not on the page, because they were made with other options: {', '.join(others)}. "
-            "Use --out to write to a separate folder.",
-            file=sys.stderr,
+            "Use --out to write to a separate folder."
         )

@@ -8,14 +8,12 @@ from typing import Annotated
 import typer
 
 from rank1.cli.app import app, print_json
-from rank1.cli.options import Json
+from rank1.cli.options import Json, option
 from rank1.errors import InputError
 
 Where = Annotated[
     list[str] | None,
-    typer.Option(
-        "--where", help="Only these values of a setting: K=8, or K=[8,16].", metavar="NAME=VALUE"
-    ),
+    option("Only these values of a setting: K=8, or K=[8,16].", "--where", metavar="NAME=VALUE"),
 ]
 Result = Annotated[
     Path, typer.Argument(help="A file from `rank1 sweep` or `rank1 simulate --out`.")
@@ -25,23 +23,22 @@ Result = Annotated[
 @app.command(epilog="Example: rank1 plot result.parquet --x delta_u --facet K --out regret.png")
 def plot(
     result: Result,
-    out: Annotated[Path, typer.Option(help="A .png, .svg or .pdf file.")] = Path("plot.png"),
-    x: Annotated[str, typer.Option(help="A numeric setting, or step.")] = "step",
+    out: Annotated[Path, option("A .png, .svg or .pdf file.")] = Path("plot.png"),
+    x: Annotated[str, option("A numeric setting, or step.")] = "step",
     y: Annotated[
-        str | None,
-        typer.Option(help="A second setting: show which policy wins at each x and y."),
+        str | None, option("A second setting: show which policy wins at each x and y.")
     ] = None,
     facet: Annotated[
         list[str] | None,
-        typer.Option(
-            help="One panel per value of this setting; a second facet makes rows of panels.",
+        option(
+            "One panel per value of this setting; a second facet makes rows of panels.",
             metavar="NAME",
         ),
     ] = None,
     where: Where = None,
-    regret: Annotated[str, typer.Option(help="expected or realised.")] = "expected",
-    log_x: Annotated[bool, typer.Option("--log-x", help="A logarithmic x axis.")] = False,
-    log_y: Annotated[bool, typer.Option("--log-y", help="A logarithmic y axis.")] = False,
+    regret: Annotated[str, option("expected or realised.")] = "expected",
+    log_x: Annotated[bool, option("A logarithmic x axis.", "--log-x")] = False,
+    log_y: Annotated[bool, option("A logarithmic y axis.", "--log-y")] = False,
     json_: Json = False,
 ) -> None:
     """Plot a file of results: mean regret against a setting, or which policy wins where."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, group, print_json, show
-from rank1.cli.options import Json, Real, Whole
+from rank1.cli.app import answer, app, group, print_json, show
+from rank1.cli.options import Json, integer, number, option
 from rank1.errors import MissingPackageError, extra
 
 serve_app = group(
@@ -24,61 +25,45 @@ token_app = group(
 serve_app.add_typer(token_app, name="token")
 app.add_typer(serve_app, name="serve")
 
-File = Annotated[
-    str | None, typer.Option("--tokens", help="The file of tokens; default: rank1-tokens.json.")
-]
-ConfigFile = Annotated[str | None, typer.Option("--config", help="A TOML file of settings.")]
+File = Annotated[str | None, option("The file of tokens; default: rank1-tokens.json.", "--tokens")]
+ConfigFile = Annotated[str | None, option("A TOML file of settings.", "--config")]
 
 
 @serve_app.callback()
 def serve(
     context: typer.Context,
-    host: Annotated[str | None, typer.Option(help="Address; default: 127.0.0.1.")] = None,
-    port: Annotated[
-        int | None, typer.Option(help="Port; default: 8000; 0 for any free port.", **Whole)
-    ] = None,
-    storage: Annotated[
-        str | None, typer.Option(help="A file (default: rank1.db), or postgresql://….")
-    ] = None,
+    host: Annotated[str | None, option("Address; default: 127.0.0.1.")] = None,
+    port: Annotated[int | None, integer("Port; default: 8000; 0 for any free port.")] = None,
+    storage: Annotated[str | None, option("A file (default: rank1.db), or postgresql://….")] = None,
     tokens: File = None,
     max_body: Annotated[
-        int | None,
-        typer.Option(help="Largest body of a request, in bytes; default: 4 MiB.", **Whole),
+        int | None, integer("Largest body of a request, in bytes; default: 4 MiB.")
     ] = None,
     rate: Annotated[
-        float | None,
-        typer.Option(help="Requests per second for each token; default: 5000.", **Real),
+        float | None, number("Requests per second for each token; default: 5000.")
     ] = None,
     patience: Annotated[
-        float | None,
-        typer.Option(help="Timeout for receiving a body, in seconds; default: 10.", **Real),
+        float | None, number("Timeout for receiving a body, in seconds; default: 10.")
     ] = None,
     drain: Annotated[
-        float | None,
-        typer.Option(help="Seconds to finish requests at shutdown; default: 10.", **Real),
+        float | None, number("Seconds to finish requests at shutdown; default: 10.")
     ] = None,
     connections: Annotated[
-        int | None,
-        typer.Option(help="Largest number of simultaneous connections; default: 2000.", **Whole),
+        int | None, integer("Largest number of simultaneous connections; default: 2000.")
     ] = None,
-    access_log: Annotated[
-        bool | None, typer.Option(help="Log a line for each request; default: no.")
-    ] = None,
+    access_log: Annotated[bool | None, option("Log a line for each request; default: no.")] = None,
     workers: Annotated[
-        int | None,
-        typer.Option(help="Number of server processes, with PostgreSQL; default: 1.", **Whole),
+        int | None, integer("Number of server processes, with PostgreSQL; default: 1.")
     ] = None,
     webhook: Annotated[
-        str | None,
-        typer.Option(help="URL for webhooks; RANK1_SERVE_WEBHOOK_SECRET signs them."),
+        str | None, option("URL for webhooks; RANK1_SERVE_WEBHOOK_SECRET signs them.")
     ] = None,
     config: ConfigFile = None,
     demo: Annotated[
-        bool,
-        typer.Option("--demo", help="Add a demo study with simulated visitors on a real grid."),
+        bool, option("Add a demo study with simulated visitors on a real grid.", "--demo")
     ] = False,
     show_config: Annotated[
-        bool, typer.Option("--show-config", help="Print the settings as JSON, and exit.")
+        bool, option("Print the settings as JSON, and exit.", "--show-config")
     ] = False,
 ) -> None:
     """Serve live studies over HTTP, with a page that shows them.
@@ -88,13 +73,10 @@ def serve(
     """
     if context.invoked_subcommand is not None:
         return
-    from rank1.server.config import read_config
+    from rank1.server.config import Config, read_config
 
-    names = (
-        "host", "port", "storage", "tokens", "max_body", "rate", "patience", "drain",
-        "connections", "access_log", "workers", "webhook",
-    )  # fmt: skip
-    given = {name: context.params[name] for name in names}
+    settings = {field.name for field in dataclasses.fields(Config)}
+    given = {name: value for name, value in context.params.items() if name in settings}
     if show_config:
         print_json(read_config(given, config).shown())
         return
@@ -124,24 +106,17 @@ def _tokens(file: str | None, config: str | None = None) -> Any:
 
 @token_app.command(epilog="Example: rank1 serve token create --role writer --study spring")
 def create(
-    role: Annotated[str, typer.Option(help="browser, reader, writer or admin.")],
+    role: Annotated[str, option("browser, reader, writer or admin.")],
     study: Annotated[
-        list[str] | None,
-        typer.Option(help="A study it is valid for; can be repeated; default: all."),
+        list[str] | None, option("A study it is valid for; can be repeated; default: all.")
     ] = None,
-    note: Annotated[str, typer.Option(help="A note, shown in the list.")] = "",
+    note: Annotated[str, option("A note, shown in the list.")] = "",
     origin: Annotated[
         list[str] | None,
-        typer.Option(
-            help="For browser: the origin of a page, such as https://shop.example; can be repeated."
-        ),
+        option("For browser: the origin of a page, such as https://shop.example; can be repeated."),
     ] = None,
-    days: Annotated[
-        float | None, typer.Option(help="Days until it expires; default: never.", **Real)
-    ] = None,
-    rate: Annotated[
-        float | None, typer.Option(help="Requests per second; default: the service's.", **Real)
-    ] = None,
+    days: Annotated[float | None, number("Days until it expires; default: never.")] = None,
+    rate: Annotated[float | None, number("Requests per second; default: the service's.")] = None,
     tokens: File = None,
     config: ConfigFile = None,
     json_: Json = False,
@@ -178,7 +153,4 @@ def revoke(
 ) -> None:
     """Revoke a token."""
     _tokens(tokens, config).revoke(id)
-    if json_:
-        print_json({"id": id, "state": "revoked"})
-    else:
-        show(f"{id} is revoked")
+    answer(json_, {"id": id, "state": "revoked"}, f"{id} is revoked")

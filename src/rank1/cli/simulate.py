@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from rank1.cli.app import app, ending, finished, print_json, show, status
-from rank1.cli.options import (
-    Address,
-    Backend,
-    Batch,
-    Checkpoints,
-    Delay,
-    Drift,
-    Jobs,
-    Json,
-    Missing,
-    Policies,
-    ProblemName,
-    Real,
-    Seed,
-    Set,
-    Shuffle,
-    Store,
-    Whole,
-    number_or_settings,
-    problem_of,
-)
+from rank1.cli import options
+from rank1.cli.app import app, end, finished, print_json, show
+from rank1.cli.options import integer, number, number_or_settings, option, problem_of
 from rank1.errors import InputError
 
 
@@ -38,36 +16,30 @@ from rank1.errors import InputError
     "p_v=0.7 --set delta_u=0.2 --set delta_v=0.2 --policy rank1elim --n 2e6 --runs 20"
 )
 def simulate(
-    problem: ProblemName,
-    policy: Policies,
-    set_: Set = None,
-    n: Annotated[int, typer.Option(help="Number of steps.", **Whole)] = 2_000_000,
-    runs: Annotated[int, typer.Option(help="Runs of each policy.", **Whole)] = 20,
-    seed: Seed = 1,
-    jobs: Jobs = 1,
-    checkpoints: Checkpoints = 100,
+    problem: options.ProblemName,
+    policy: options.Policies,
+    set_: options.Set = None,
+    n: Annotated[int, integer("Number of steps.")] = 2_000_000,
+    runs: Annotated[int, integer("Runs of each policy.")] = 20,
+    seed: options.Seed = 1,
+    jobs: options.Jobs = 1,
+    checkpoints: options.Checkpoints = 100,
     method: Annotated[
-        str, typer.Option(help="auto, steps (every step) or stages (whole stages at once).")
+        str, option("auto, steps (every step) or stages (whole stages at once).")
     ] = "auto",
-    shuffle: Shuffle = False,
-    delay: Delay = "0",
-    missing: Missing = 0.0,
-    batch: Batch = 1,
-    drift: Drift = None,
-    forgetting: Annotated[
-        float | None, typer.Option(help="Half-life of learned data, in rewards.", **Real)
-    ] = None,
-    store: Store = None,
-    backend: Backend = "threads",
-    address: Address = None,
-    out: Annotated[Path | None, typer.Option(help="Write the runs to this Parquet file.")] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Plot the curves to this .png, .svg or .pdf file.")
-    ] = None,
-    bounds: Annotated[
-        bool, typer.Option("--bounds", help="Add the theoretical bounds to the plot.")
-    ] = False,
-    json_: Json = False,
+    shuffle: options.Shuffle = False,
+    delay: options.Delay = "0",
+    missing: options.Missing = 0.0,
+    batch: options.Batch = 1,
+    drift: options.Drift = None,
+    forgetting: Annotated[float | None, number("Half-life of learned data, in rewards.")] = None,
+    store: options.Store = None,
+    backend: options.Backend = "threads",
+    address: options.Address = None,
+    out: Annotated[Path | None, option("Write the runs to this Parquet file.")] = None,
+    plot: Annotated[Path | None, option("Plot the curves to this .png, .svg or .pdf file.")] = None,
+    bounds: Annotated[bool, option("Add the theoretical bounds to the plot.", "--bounds")] = False,
+    json_: options.Json = False,
 ) -> None:
     """Play policies on a problem and print their regret."""
     from rank1 import simulation
@@ -109,9 +81,7 @@ def simulate(
         played = {outcome.label for outcome in result.outcomes}
         others = ", ".join(each.label for each in policies if each.label not in played)
         also = f" No run of {others} was." if others else ""
-        what = f"{ending()}: these are the runs that were completed.{also}"
-        print(what, file=sys.stderr)
-        sys.exit(status())
+        end(f": these are the runs that were completed.{also}")
 
 
 def _show_result(result: Any) -> None:

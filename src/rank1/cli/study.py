@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rank1.cli.app import app, group, print_json, show
-from rank1.cli.options import Json, Real, Whole, range_of, real
+from rank1.cli.app import answer, app, group, print_json, show
+from rank1.cli.options import Json, integer, number, option, range_of, real
 from rank1.errors import FileError, InputError, reason
 
 study_app = group(
@@ -20,44 +20,32 @@ app.add_typer(study_app, name="study")
 
 Name = Annotated[str, typer.Argument(help="Name of the study.")]
 Storage = Annotated[
-    str, typer.Option(help="A file, or the address of a PostgreSQL database (postgresql://…).")
+    str, option("A file, or the address of a PostgreSQL database (postgresql://…).")
 ]
 Rows = Annotated[
-    list[str],
-    typer.Option(help="Names separated by commas, or @FILE with one per line; can be repeated."),
+    list[str], option("Names separated by commas, or @FILE with one per line; can be repeated.")
 ]
 Sides = Annotated[
     list[str],
-    typer.Option(
-        help="A side and its levels, such as image=x,y,z or image=@FILE; once for each side, "
+    option(
+        "A side and its levels, such as image=x,y,z or image=@FILE; once for each side, "
         "instead of --rows and --columns.",
         metavar="SIDE=LEVELS",
     ),
 ]
 Control = Annotated[
     list[str],
-    typer.Option(
-        help="What you show today: a level of each side that isn't given.",
-        metavar="SIDE=LEVEL,…",
-    ),
+    option("What you show today: a level of each side that isn't given.", metavar="SIDE=LEVEL,…"),
 ]
 Levels = Annotated[
     list[str],
-    typer.Option(
-        help="Levels of a side, such as image=x,y; can be repeated.", metavar="SIDE=LEVELS"
-    ),
+    option("Levels of a side, such as image=x,y; can be repeated.", metavar="SIDE=LEVELS"),
 ]
-Out = Annotated[Path, typer.Option(help="The file to write.")]
+Out = Annotated[Path, option("The file to write.")]
 Metrics = Annotated[
-    list[str],
-    typer.Option(help="A second metric that came with the reward.", metavar="METRIC=NUMBER"),
+    list[str], option("A second metric that came with the reward.", metavar="METRIC=NUMBER")
 ]
 Id = Annotated[str, typer.Argument(help="Id of a suggestion.")]
-
-
-def answer(json_: bool, document: Any, text: str) -> None:
-    """Print the result, as JSON or as a sentence."""
-    print_json(document) if json_ else show(text)
 
 
 def _opened(name: str, storage: str) -> Any:
@@ -128,71 +116,55 @@ def create(
     side: Sides = [],  # noqa: B006
     storage: Storage = "rank1.db",
     goal: Annotated[
-        str,
-        typer.Option(help="earn: play what pays. find: find the best arm, and say when to stop."),
+        str, option("earn: play what pays. find: find the best arm, and say when to stop.")
     ] = "earn",
     policy: Annotated[
-        str | None,
-        typer.Option(help="A policy other than the goal's default: see `rank1 policies`."),
+        str | None, option("A policy other than the goal's default: see `rank1 policies`.")
     ] = None,
-    horizon: Annotated[
-        int | None, typer.Option(help="Planned number of suggestions.", **Whole)
-    ] = None,
+    horizon: Annotated[int | None, integer("Planned number of suggestions.")] = None,
     reward_window: Annotated[
-        float | None, typer.Option(help="Seconds after which a reward is overdue.", **Real)
+        float | None, number("Seconds after which a reward is overdue.")
     ] = None,
     on_expiry: Annotated[
-        str, typer.Option(help="What to do about an overdue reward: drop, default or wait.")
+        str, option("What to do about an overdue reward: drop, default or wait.")
     ] = "drop",
     default_reward: Annotated[
-        float | None, typer.Option(help="The reward to count with --on-expiry default.", **Real)
+        float | None, number("The reward to count with --on-expiry default.")
     ] = None,
     reward_range: Annotated[
-        str, typer.Option(help="The smallest and the largest reward.", metavar="LOW,HIGH")
+        str, option("The smallest and the largest reward.", metavar="LOW,HIGH")
     ] = "0,1",
-    confidence: Annotated[float, typer.Option(help="Confidence of the verdict.", **Real)] = 0.95,
-    tolerance: Annotated[
-        float, typer.Option(help="How far below the best the arm found may be.", **Real)
-    ] = 0.0,
-    forgetting: Annotated[
-        float | None, typer.Option(help="Half-life of what is learned, in reports.", **Real)
-    ] = None,
+    confidence: Annotated[float, number("Confidence of the verdict.")] = 0.95,
+    tolerance: Annotated[float, number("How far below the best the arm found may be.")] = 0.0,
+    forgetting: Annotated[float | None, number("Half-life of what is learned, in reports.")] = None,
     given: Annotated[
         list[str],
-        typer.Option(
-            help="find: a side whose level comes with the visitor; can be repeated.",
-            metavar="SIDE",
-        ),
+        option("find: a side whose level comes with the visitor; can be repeated.", metavar="SIDE"),
     ] = [],  # noqa: B006
     new_levels: Annotated[
-        str | None,
-        typer.Option(help="find: what to do about new levels of given sides: refuse or add."),
+        str | None, option("find: what to do about new levels of given sides: refuse or add.")
     ] = None,
     control: Control = [],  # noqa: B006
     floor: Annotated[
-        float | None,
-        typer.Option(help="find: smallest share of each level in the running.", **Real),
+        float | None, number("find: smallest share of each level in the running.")
     ] = None,
     holdout: Annotated[
-        float | None, typer.Option(help="find: share of units that always see the control.", **Real)
+        float | None, number("find: share of units that always see the control.")
     ] = None,
     min_lift: Annotated[
-        float | None,
-        typer.Option(
-            help="find: the smallest lift worth having, in reward above the lowest.", **Real
-        ),
+        float | None, number("find: the smallest lift worth having, in reward above the lowest.")
     ] = None,
     guardrail: Annotated[
         list[str],
-        typer.Option(
-            help="find: a second metric, and by how much a level may be worse than the control.",
+        option(
+            "find: a second metric, and by how much a level may be worse than the control.",
             metavar="METRIC=AMOUNT",
         ),
     ] = [],  # noqa: B006
     repeat: Annotated[
-        str, typer.Option(help="Visits of a unit that count as evidence: once or each.")
+        str, option("Visits of a unit that count as evidence: once or each.")
     ] = "once",
-    seed: Annotated[int | None, typer.Option(help="Random seed of the choices.", **Whole)] = None,
+    seed: Annotated[int | None, integer("Random seed of the choices.")] = None,
     json_: Json = False,
 ) -> None:
     """Create a study."""
@@ -212,18 +184,15 @@ def create(
         guardrails={metric: {"worse_by": limit} for metric, limit in limits.items()} or None,
         repeat=repeat,
     )  # fmt: skip
-    answer(
-        json_,
-        {"name": name, "storage": storage, **study.spec.to_dict()},
-        f"{name!r}: {_size(study.spec.sides)}, policy {study.policy.label}, in {storage}",
-    )
+    told = f"{name!r}: {_size(study.spec.sides)}, policy {study.policy.label}, in {storage}"
+    answer(json_, {"name": name, "storage": storage, **study.spec.to_dict()}, told)
     study.close()
 
 
 @study_app.command("list", epilog="Example: rank1 study list --json")
 def list_(
     storage: Storage = "rank1.db",
-    all_: Annotated[bool, typer.Option("--all", help="Include archived studies.")] = False,
+    all_: Annotated[bool, option("Include archived studies.", "--all")] = False,
     json_: Json = False,
 ) -> None:
     """List the studies of a storage."""
@@ -253,20 +222,15 @@ def list_(
 def ask(
     name: Name,
     storage: Storage = "rank1.db",
-    count: Annotated[int, typer.Option(help="Number of suggestions.", **Whole)] = 1,
+    count: Annotated[int, integer("Number of suggestions.")] = 1,
     key: Annotated[
-        str | None,
-        typer.Option(help="Idempotency key: a retry with it gives the same suggestions."),
+        str | None, option("Idempotency key: a retry with it gives the same suggestions.")
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help="The visitor it is for: the same unit keeps its arm.")
+        str | None, option("The visitor it is for: the same unit keeps its arm.")
     ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="A JSON object to store with the suggestions.")
-    ] = None,
-    given: Annotated[
-        list[str], typer.Option(help="The level of a given side.", metavar="SIDE=LEVEL")
-    ] = [],  # noqa: B006
+    data: Annotated[str | None, option("A JSON object to store with the suggestions.")] = None,
+    given: Annotated[list[str], option("The level of a given side.", metavar="SIDE=LEVEL")] = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
     """Print the next arms to show, each with its id."""
@@ -356,13 +320,9 @@ def revise(
             retire_columns=_labels("--retire-columns", retire_columns),
         )
         sides = study.sides
-    if json_:
-        pair = (
-            dict(zip(("rows", "columns"), sides.values(), strict=True)) if len(sides) == 2 else {}
-        )
-        print_json({"revision": number, "sides": sides, **pair})
-    else:
-        show(f"revision {number}: {_size(sides)}")
+    two = dict(zip(("rows", "columns"), sides.values(), strict=True)) if len(sides) == 2 else {}
+    document = {"revision": number, "sides": sides, **two}
+    answer(json_, document, f"revision {number}: {_size(sides)}")
 
 
 @study_app.command(epilog="Example: rank1 study retire spring")
@@ -370,9 +330,8 @@ def retire(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> No
     """Close a study: it gives no more suggestions, but still accepts reports."""
     with _opened(name, storage) as study:
         study.retire()
-    answer(
-        json_, {"name": name, "retired": True}, f"{name} is closed: it gives no more suggestions"
-    )
+    told = f"{name} is closed: it gives no more suggestions"
+    answer(json_, {"name": name, "retired": True}, told)
 
 
 def _table(*names: str) -> Any:

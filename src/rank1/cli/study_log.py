@@ -8,32 +8,26 @@ from typing import Annotated
 
 import typer
 
-from rank1.cli.app import counted, print_json, show
-from rank1.cli.options import Json, Whole
-from rank1.cli.study import Name, Out, Storage, _opened, _table, answer, study_app
+from rank1.cli.app import answer, counted, print_json, show
+from rank1.cli.options import Json, integer, option
+from rank1.cli.study import Name, Out, Storage, _opened, _table, study_app
 from rank1.errors import InputError
 
-Yes = Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")]
+Yes = Annotated[bool, option("Don't ask for confirmation.", "--yes")]
 
 
 @study_app.command(epilog="Example: rank1 study archive spring")
 def archive(
     name: Name,
     storage: Storage = "rank1.db",
-    undo: Annotated[bool, typer.Option("--undo", help="Show it in lists again.")] = False,
+    undo: Annotated[bool, option("Show it in lists again.", "--undo")] = False,
     json_: Json = False,
 ) -> None:
     """Hide a study from lists. It still gives suggestions; `rank1 study retire` stops that."""
     with _opened(name, storage) as study:
-        if undo:
-            study.unarchive()
-        else:
-            study.archive()
-    answer(
-        json_,
-        {"name": name, "archived": not undo},
-        f"{name} is {'listed again' if undo else 'archived: `rank1 study list --all` has it'}",
-    )
+        study.unarchive() if undo else study.archive()
+    state = "listed again" if undo else "archived: `rank1 study list --all` has it"
+    answer(json_, {"name": name, "archived": not undo}, f"{name} is {state}")
 
 
 @study_app.command(epilog="Example: rank1 study delete spring --yes")
@@ -60,11 +54,8 @@ def forget_unit(
     _confirm(f"forget the unit {unit!r} in {name!r}", yes)
     with _opened(name, storage) as study:
         changed = study.forget_unit(unit)
-    answer(
-        json_,
-        {"name": name, "events": changed},
-        f"{unit!r} is removed from {changed:,} events of {name}",
-    )
+    told = f"{unit!r} is removed from {changed:,} events of {name}"
+    answer(json_, {"name": name, "events": changed}, told)
 
 
 def _confirm(what: str, yes: bool) -> None:
@@ -80,7 +71,7 @@ def fit(
     name: Name,
     storage: Storage = "rank1.db",
     repetitions: Annotated[
-        int, typer.Option(help="Replays of the study for the p-value; at least 19.", **Whole)
+        int, integer("Replays of the study for the p-value; at least 19.")
     ] = 199,
     json_: Json = False,
 ) -> None:
@@ -128,8 +119,8 @@ def import_(
     storage: Storage = "rank1.db",
     column: Annotated[
         list[str],
-        typer.Option(
-            help="The name of a column, if it differs, such as reward=converted; can be repeated.",
+        option(
+            "The name of a column, if it differs, such as reward=converted; can be repeated.",
             metavar="NAME=COLUMN",
         ),
     ] = [],  # noqa: B006
@@ -144,34 +135,30 @@ def import_(
         columns[meaning] = own
     with _opened(name, storage) as study:
         found = study.import_history(file, columns=columns)
-    if json_:
-        print_json({"file": str(file), **found.to_dict()})
-        return
     already = "already imported: " if found.already_imported else ""
     skipped = f"; {found.skipped:,} lines without one were skipped" if found.skipped else ""
-    show(f"{already}{found.rewards:,} rewards from {file}{skipped}")
+    told = f"{already}{found.rewards:,} rewards from {file}{skipped}"
+    answer(json_, {"file": str(file), **found.to_dict()}, told)
 
 
 @study_app.command(epilog="Example: rank1 study replay spring --policy ucb1")
 def replay(
     name: Name,
-    policy: Annotated[str, typer.Option(help="See `rank1 policies`.")],
+    policy: Annotated[str, option("See `rank1 policies`.")],
     storage: Storage = "rank1.db",
-    seed: Annotated[int, typer.Option(help="Random seed.", **Whole)] = 1,
+    seed: Annotated[int, integer("Random seed.")] = 1,
     json_: Json = False,
 ) -> None:
     """Replay another policy on the logged rewards, using each arm's rewards in order."""
     with _opened(name, storage) as study:
         found = study.replay(policy, seed)
-    if json_:
-        print_json(found.to_dict())
-        return
     end = f"then {' × '.join(found.exhausted)} had no rewards left" if found.exhausted else "all"
-    show(
+    told = (
         f"{found.policy}: {found.rate:.4g} a reward over {found.steps:,} of {found.rewards:,} "
         f"rewards ({end}); the log has {found.logged_rate:.4g} a reward. "
         f"It ends on {' × '.join(found.best)}."
     )
+    answer(json_, found.to_dict(), told)
 
 
 @study_app.command(epilog="Example: rank1 study verify spring --json")

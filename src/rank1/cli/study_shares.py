@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from rank1 import checks
-from rank1.cli.app import print_json, show
-from rank1.cli.options import Json, Real, Whole, real
+from rank1.cli.app import answer, note, print_json, show
+from rank1.cli.options import Json, integer, number, option, real
 from rank1.cli.study import (
     Metrics,
     Name,
@@ -22,15 +21,12 @@ from rank1.cli.study import (
     _opened,
     _pairs,
     _table,
-    answer,
     study_app,
 )
 from rank1.errors import FileError, InputError, Rank1Error, reason
 
 Unit = Annotated[str, typer.Argument(help="The visitor, customer or session.")]
-Reward = Annotated[
-    str | None, typer.Option(help="The reward, if it is already known.", metavar="NUMBER")
-]
+Reward = Annotated[str | None, option("The reward, if it is already known.", metavar="NUMBER")]
 
 
 @study_app.command(epilog="Example: rank1 study shares home")
@@ -44,9 +40,7 @@ def shares(name: Name, storage: Storage = "rank1.db", json_: Json = False) -> No
 def assign(
     name: Name,
     unit: Unit,
-    given: Annotated[
-        list[str], typer.Option(help="The level of a given side.", metavar="SIDE=LEVEL")
-    ] = [],  # noqa: B006
+    given: Annotated[list[str], option("The level of a given side.", metavar="SIDE=LEVEL")] = [],  # noqa: B006
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
@@ -56,11 +50,8 @@ def assign(
     with _opened(name, storage) as study:
         current = study.shares()
     levels = drawn(current, unit, _pairs("--given", given))
-    answer(
-        json_,
-        {"unit": unit, "version": current["version"], "levels": levels},
-        f"{' × '.join(levels.values())} (version {current['version']})",
-    )
+    document = {"unit": unit, "version": current["version"], "levels": levels}
+    answer(json_, document, f"{' × '.join(levels.values())} (version {current['version']})")
 
 
 @study_app.command(
@@ -70,16 +61,14 @@ def assign(
 def record(
     name: Name,
     unit: Annotated[str | None, typer.Argument(help="The visitor who saw the arm.")] = None,
-    version: Annotated[int | None, typer.Option(help="Version of the shares.", **Whole)] = None,
-    level: Annotated[
-        list[str], typer.Option(help="A level of each side.", metavar="SIDE=LEVEL")
-    ] = [],  # noqa: B006
+    version: Annotated[int | None, integer("Version of the shares.")] = None,
+    level: Annotated[list[str], option("A level of each side.", metavar="SIDE=LEVEL")] = [],  # noqa: B006
     reward: Reward = None,
     guardrail: Metrics = [],  # noqa: B006
     file: Annotated[
         Path | None,
-        typer.Option(
-            help="Many at once: a CSV file with the columns unit, version, one for each side, "
+        option(
+            "Many at once: a CSV file with the columns unit, version, one for each side, "
             "reward and one for each guardrail; or JSONL with unit, version, levels, reward, "
             "guardrails."
         ),
@@ -113,7 +102,7 @@ def record(
     else:
         show(f"{new:,} stored, {len(stored) - new:,} known before, {len(refused):,} refused")
         for k, error in refused[:20]:
-            print(f"line {k}: {error}", file=sys.stderr)
+            note(f"line {k}: {error}")
     if refused:
         raise typer.Exit(1)
 
@@ -176,9 +165,8 @@ def reward(
     number, metrics = real(amount, "reward"), _metrics(guardrail)
     with _opened(name, storage) as study:
         told = study.reward(unit, number, metrics)
-    answer(
-        json_, told.to_dict(), f"{unit}: {' × '.join(told.levels.values())} brought {told.reward:g}"
-    )
+    text = f"{unit}: {' × '.join(told.levels.values())} brought {told.reward:g}"
+    answer(json_, told.to_dict(), text)
 
 
 @study_app.command(epilog="Example: rank1 study report home --out home.html")
@@ -192,9 +180,7 @@ def report(name: Name, out: Out, storage: Storage = "rank1.db", json_: Json = Fa
 @study_app.command(epilog="Example: rank1 study forecast home --per-day 4000")
 def forecast(
     name: Name,
-    per_day: Annotated[
-        float | None, typer.Option(help="Rewards per day, to get the answer in days.", **Real)
-    ] = None,
+    per_day: Annotated[float | None, number("Rewards per day, to get the answer in days.")] = None,
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:
@@ -208,7 +194,7 @@ def forecast(
 def personalise(
     name: Name,
     side: Annotated[str, typer.Argument(help="The side whose level is chosen.")],
-    by: Annotated[str, typer.Option(help="The side that decides, such as segment.")],
+    by: Annotated[str, option("The side that decides, such as segment.")],
     storage: Storage = "rank1.db",
     json_: Json = False,
 ) -> None:

@@ -138,7 +138,9 @@ class ArmSampler(BaseSampler):
         Arms are given by their choices, and rewards are scaled to [0, 1].
         """
         with self._read(study) as trials:
-            found = _verdict(trials, confidence, tolerance, rank_one)
+            counts, sums = trials.state.evidence(0.0)
+            failures = np.maximum(counts - sums, 0.0)
+            found = stopping.verdict(sums, failures, confidence, tolerance, rank_one)
             named: dict[str, Any] = {
                 name: tuple(self._choices(trials, levels).values())
                 for name, levels in (("leader", found.leader), ("weakest", found.weakest))
@@ -243,14 +245,6 @@ class ArmSampler(BaseSampler):
     def _choices(self, trials: Trials, levels: Iterable[int]) -> dict[str, Any]:
         choices = [it.choices[level] for it, level in zip(trials.grid, levels, strict=True)]
         return dict(zip(self._settings.names, choices, strict=True))
-
-
-def _verdict(
-    trials: Trials, confidence: float, tolerance: float, rank_one: bool
-) -> stopping.Verdict:
-    counts, sums = trials.state.evidence(0.0)
-    failures = np.maximum(counts - sums, 0.0)
-    return stopping.verdict(sums, failures, confidence, tolerance, rank_one)
 
 
 class PairSampler(ArmSampler):

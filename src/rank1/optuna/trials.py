@@ -48,13 +48,12 @@ class Settings:
         """The value of this trial scaled to [0, 1]."""
         low, high = self.reward_range
         if not low <= value <= high:
-            raise InputError(
+            what, asked = (
                 f"the value of trial {number}",
-                value,
                 f"in reward_range, from {low:g} to {high:g}",
-                "with a wider range the study can continue",
-                got=f"{value:g}",
             )
+            hint = "with a wider range the study can continue"
+            raise InputError(what, value, asked, hint, got=f"{value:g}")
         return (value - low) / (high - low)
 
     def started(self, sizes: Sequence[int]) -> StudyState:
@@ -145,12 +144,8 @@ class Trials:
         if self._state is None:
             trials = self.storage.get_all_trials(self.study, deepcopy=False)
             seen = sorted({name for trial in trials for name in trial.params})
-            raise InputError(
-                "study",
-                None,
-                f"one in which a trial has suggested {' and '.join(self.settings.names)}",
-                got=f"one with {', '.join(seen) or 'nothing'}",
-            )
+            asked = f"one in which a trial has suggested {' and '.join(self.settings.names)}"
+            raise InputError("study", None, asked, got=f"one with {', '.join(seen) or 'nothing'}")
         return self._state
 
     def read(self, space: Sequence[BaseDistribution] = ()) -> None:

@@ -59,14 +59,8 @@ def make_app(
 ) -> Any:
     """Make the ASGI application for a configuration.
 
-    Parameters
-    ----------
-    config
-        The settings.
-    tokens
-        The tokens whose requests are accepted.
-    started
-        Called with the registry when the storage is open; what it returns is closed at the end.
+    `started` is called with the registry when the storage is open; what it returns is closed at
+    the end.
     """
     metrics = Metrics()
     hooks: Webhooks | None = None
@@ -115,12 +109,9 @@ def make_app(
         generate_unique_id_function=lambda route: route.name,
     )
     own = [write_routes(registry, metrics), record_routes(registry, metrics), read_routes(registry)]
-    for routes in own:
+    others = manage_routes(registry), token_routes(tokens), link_routes(tokens, registry)
+    for routes in (*own, *others, pages.routes()):
         app.include_router(routes)
-    app.include_router(manage_routes(registry))
-    app.include_router(token_routes(tokens))
-    app.include_router(link_routes(tokens, registry))
-    app.include_router(pages.routes())
 
     @app.get("/healthz", include_in_schema=False)
     async def healthz() -> Response:
@@ -136,12 +127,8 @@ def make_app(
     @app.get("/metrics", include_in_schema=False)
     async def counted(request: Request) -> Response:
         require(request.state.token, "reader")
-        return PlainTextResponse(
-            metrics.text(
-                {**registry.gauges(), "tokens_unreadable": int(tokens.problem is not None)}
-            ),
-            media_type="text/plain; version=0.0.4",
-        )
+        gauges = registry.gauges() | {"tokens_unreadable": int(tokens.problem is not None)}
+        return PlainTextResponse(metrics.text(gauges), media_type="text/plain; version=0.0.4")
 
     def refuse(error: Rank1Error) -> Response:
         if status_of(error) == 409:
@@ -159,9 +146,8 @@ def make_app(
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> Response:
-        return problem_response(
-            Rank1Error("internal error; see the service's log")
-        )  # the middleware logs it
+        # The middleware logs it.
+        return problem_response(Rank1Error("internal error; see the service's log"))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -182,13 +168,5 @@ def make_app(
     scheme = {"type": "http", "scheme": "bearer"}
     schema["components"]["securitySchemes"] = {"token": scheme}
     schema["security"] = [{"token": []}]
-    return Middleware(
-        Direct(app, [route for routes in own for route in routes.routes], refuse),
-        registry,
-        metrics,
-        tokens,
-        rate=config.rate,
-        max_body=config.max_body,
-        patience=config.patience,
-        access_log=config.access_log,
-    )
+    direct = Direct(app, [route for routes in own for route in routes.routes], refuse)
+    return Middleware(direct, registry, metrics, tokens, config)

@@ -36,21 +36,15 @@ IdempotencyKey = Annotated[
 
 def require(token: Token, role: str, study: str | None = None) -> None:
     """Raise RefusedError if a token doesn't allow a role's actions on a study."""
-    if not token.allows(role, study):
-        what = "all studies" if study is None else f"study {study!r}"
-        if role == "log":
-            role = "reader"
-        if token.link:
-            raise RefusedError(
-                403,
-                "a shared link only shows results: no log and no names of units",
-                "ask an admin",
-            )
-        raise RefusedError(
-            403,
-            f"the token must have the role {role} for {what}",
-            "create one with `rank1 serve token`",
-        )
+    if token.allows(role, study):
+        return
+    if token.link:
+        problem = "a shared link only shows results: no log and no names of units"
+        raise RefusedError(403, problem, "ask an admin")
+    needed = "reader" if role == "log" else role
+    what = "all studies" if study is None else f"study {study!r}"
+    problem = f"the token must have the role {needed} for {what}"
+    raise RefusedError(403, problem, "create one with `rank1 serve token`")
 
 
 async def _current_token(request: Request) -> Token:

@@ -52,16 +52,15 @@ class Config:
 
     def shown(self) -> dict[str, Any]:
         """Return all settings, without the database's password and the webhook secret."""
-        secret = "***" if self.webhook_secret else ""
-        return {
-            **dataclasses.asdict(self),
-            "storage": without_password(self.storage),
-            "webhook_secret": secret,
-        }
+        storage, secret = without_password(self.storage), "***" if self.webhook_secret else ""
+        return dataclasses.asdict(self) | {"storage": storage, "webhook_secret": secret}
 
 
 _FIELDS = {field.name: field for field in dataclasses.fields(Config)}
 _PREFIX = "RANK1_SERVE_"
+_LIMITS = {
+    "port": (0, 65535), "max_body": (1024, 2**30), "connections": (1, 10**6), "workers": (1, 64),
+}  # fmt: skip
 
 
 def read_config(
@@ -71,14 +70,8 @@ def read_config(
 ) -> Config:
     """Read the configuration. Flags override the environment, which overrides the file.
 
-    Parameters
-    ----------
-    flags
-        Settings by their names in `Config`; None for a flag that wasn't given.
-    file
-        A TOML file with the same names; default: the path in RANK1_SERVE_CONFIG, if it is set.
-    environment
-        The variables: RANK1_SERVE_ and the name of a setting in capitals.
+    A flag that wasn't given is None. A variable is RANK1_SERVE_ and the name of a setting in
+    capitals; RANK1_SERVE_CONFIG is the path of a TOML file, unless `file` is.
 
     Examples
     --------
@@ -118,9 +111,8 @@ def _from_file(path: Path) -> dict[str, Any]:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise FileError(
-            f"the configuration {str(path)!r} can't be read", str(error), where=str(path)
-        ) from None
+        problem = f"the configuration {str(path)!r} can't be read"
+        raise FileError(problem, str(error), where=str(path)) from None
     for name in found:
         checks.one_of(f"a setting in {str(path)!r}", name, _FIELDS)
     return found
@@ -137,9 +129,16 @@ def _from_text(name: str, text: str) -> Any:
 
 
 def _checked(values: dict[str, Any]) -> Config:
-    for name in ("host", "storage", "tokens", "webhook", "webhook_secret", "webhook_state"):
-        if not isinstance(values.get(name, ""), str):
-            raise InputTypeError(name, values[name], "text")
+    for name, value in values.items():
+        kind = type(getattr(Config, name))
+        if kind is str and not isinstance(value, str):
+            raise InputTypeError(name, value, "text")
+        if kind is bool:
+            checks.boolean(name, value)
+        if kind is int:
+            values[name] = checks.integer(name, value, *_LIMITS[name])
+        if kind is float:
+            values[name] = checks.number(name, value, 0, 1e9, above=True)
     if values.get("webhook"):
         parts = urlsplit(values["webhook"])
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
@@ -147,20 +146,6 @@ def _checked(values: dict[str, Any]) -> Config:
         if not values.get("webhook_secret"):
             hint = f"set {_PREFIX}WEBHOOK_SECRET, or webhook_secret in the file"
             raise InputError("webhook_secret", "", "given if there is a webhook", hint)
-    limits = {
-        "port": (0, 65535),
-        "max_body": (1024, 2**30),
-        "connections": (1, 10**6),
-        "workers": (1, 64),
-    }
-    for name, (low, high) in limits.items():
-        if name in values:
-            values[name] = checks.integer(name, values[name], low, high)
-    for name in ("rate", "patience", "drain"):
-        if name in values:
-            values[name] = checks.number(name, values[name], 0, 1e9, above=True)
-    if "access_log" in values:
-        checks.boolean("access_log", values["access_log"])
     return Config(**values)
 
 

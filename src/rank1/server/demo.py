@@ -9,7 +9,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,14 +32,8 @@ def demo_settings(given: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Table
     """Settings with a temporary storage, unless a storage was given, and the demo's grid."""
     table = datasets.hillstrom("history")
     with tempfile.TemporaryDirectory(prefix="rank1-demo-") as folder:
-        place = {
-            "storage": str(Path(folder, "demo.db")),
-            "tokens": str(Path(folder, "tokens.json")),
-        }
-        yield (
-            {**place, **{name: value for name, value in given.items() if value is not None}},
-            table,
-        )
+        place = {"storage": f"{folder}/demo.db", "tokens": f"{folder}/tokens.json"}
+        yield place | {name: value for name, value in given.items() if value is not None}, table
 
 
 class DemoTraffic:
@@ -59,10 +52,8 @@ class DemoTraffic:
     def _run(self) -> None:
         rng = np.random.default_rng()
         table = self._table
-        pairs = itertools.product(enumerate(table.rows), enumerate(table.columns))
-        rates: dict[tuple[str, ...], float] = {
-            (row, column): table.rates[i, j] for (i, row), (j, column) in pairs
-        }
+        pairs: Iterator[tuple[str, ...]] = itertools.product(table.rows, table.columns)
+        rates = dict(zip(pairs, table.rates.flat, strict=True))
         waiting: deque[tuple[float, str, float]] = deque()
         while not self._end.wait(PAUSE):
             with contextlib.suppress(StorageError):

@@ -38,14 +38,8 @@ _MODELS: dict[str, tuple[str, type[BaseModel] | None]] = {
 class Direct:
     """An ASGI application in front of another one, to which it passes unusual requests.
 
-    Parameters
-    ----------
-    app
-        The other application.
-    routes
-        Its routes. Those of `/v1/studies/{name}/` that `_MODELS` names are handled here.
-    refused
-        Makes the response to an error.
+    Of the other's routes, those of `/v1/studies/{name}/` that `_MODELS` names are handled here;
+    `refused` makes the response to an error.
     """
 
     def __init__(

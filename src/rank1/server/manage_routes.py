@@ -23,6 +23,7 @@ from rank1.server.authorization import (
 from rank1.server.problem_details import json_response
 from rank1.server.registry import StudyRegistry
 from rank1.server.study_view import summary
+from rank1.studies import Study
 from rank1.studies.events import MAX_TEXT
 
 __all__ = ["manage_routes"]
@@ -149,12 +150,10 @@ def manage_routes(registry: StudyRegistry) -> APIRouter:
     ) -> Response:
         """Test whether it pays to choose a side's level by another side's, such as a segment."""
         await registry.read(registry.row, name)
-        found = await registry.read_slowly(
-            ("personalise", name, side, by),
-            lambda: registry.separate(name).personalise(side, by).to_dict(),
-            request.is_disconnected,
+        found = await registry.read_separately(
+            request.is_disconnected, name, Study.personalise, side, by
         )
-        return json_response(found)
+        return json_response(found.to_dict())
 
     @routes.post("/forecasts", tags=["studies"], response_model=Forecast)
     async def plan(body: Plan, request: Request, token: CurrentToken) -> Response:

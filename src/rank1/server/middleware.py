@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rank1.errors import Rank1Error
+from rank1.server.config import Config
 from rank1.server.metrics import Metrics
 from rank1.server.problem_details import RefusedError, problem_response, status_of
 from rank1.server.registry import StudyRegistry
@@ -72,15 +73,11 @@ class Middleware:
         registry: StudyRegistry,
         metrics: Metrics,
         tokens: Tokens,
-        *,
-        rate: float,
-        max_body: int,
-        patience: float,
-        access_log: bool,
+        config: Config,
     ) -> None:
         self.app, self.registry, self.metrics, self.tokens = app, registry, metrics, tokens
-        self.rates, self.max_body = RateLimiter(rate), max_body
-        self.patience, self.access_log = patience, access_log
+        self.rates, self.max_body = RateLimiter(config.rate), config.max_body
+        self.patience, self.access_log = config.patience, config.access_log
         #: Bytes of the bodies of all unanswered requests.
         self.held = 0
         #: Whether there are too many connections, in total or from the request's address.
@@ -192,12 +189,9 @@ class Middleware:
             kind, text = "bearer", query.get("token", [""])[0]
         token = self.tokens.find(text.strip()) if kind.lower() == "bearer" else None
         if token is None or (beacon and token.role != "browser"):
-            raise RefusedError(
-                401,
-                "the request has no valid token",
-                "send the header Authorization: Bearer TOKEN",
-                WWW_Authenticate="Bearer",
-            )
+            problem = "the request has no valid token"
+            hint = "send the header Authorization: Bearer TOKEN"
+            raise RefusedError(401, problem, hint, WWW_Authenticate="Bearer")
         scope["state"]["token"] = token
         origin = headers.get(b"origin", b"").decode("latin-1")
         if token.role != "browser" and "cors" in scope["state"]:
@@ -243,11 +237,8 @@ class _BodyLimit:
             async with asyncio.timeout_at(self._end):
                 message = await self._receive()
         except TimeoutError:
-            self.refused = RefusedError(
-                408, f"the body took more than {self._patience:g} seconds", "send it all at once",
-                Connection="close",
-            )  # fmt: skip
-            raise self.refused from None
+            problem = f"the body took more than {self._patience:g} seconds"
+            raise self._refuse(408, problem, "send it all at once") from None
         size = len(message.get("body", b""))
         self._size += size
         self._held += size
@@ -255,11 +246,7 @@ class _BodyLimit:
         self._done = not message.get("more_body", False)
         self._check(self._size)
         if self._middleware.held > max(MAX_HELD, 2 * self._most):
-            self.refused = RefusedError(
-                503, "too many large requests at once", "try again", Retry_After="1",
-                Connection="close",
-            )  # fmt: skip
-            raise self.refused
+            raise self._refuse(503, "too many large requests at once", "try again", Retry_After="1")
         return message
 
     def release(self) -> None:
@@ -285,11 +272,12 @@ class _BodyLimit:
 
     def _check(self, size: int) -> None:
         if size > self._most:
-            self.refused = RefusedError(
-                413, f"the body is larger than {self._most:,} bytes", "send fewer items at a time",
-                Connection="close",
-            )  # fmt: skip
-            raise self.refused
+            problem = f"the body is larger than {self._most:,} bytes"
+            raise self._refuse(413, problem, "send fewer items at a time")
+
+    def _refuse(self, status: int, problem: str, hint: str, **headers: str) -> RefusedError:
+        self.refused = RefusedError(status, problem, hint, Connection="close", **headers)
+        return self.refused
 
 
 def _cors(origin: str) -> list[tuple[bytes, bytes]]:

@@ -118,9 +118,9 @@ Numbers = Annotated[
 ]
 
 
-def _one_of(*names: str) -> dict[str, Any]:
-    """Return the schema's enum of a field that the study itself validates."""
-    return {"enum": list(names)}
+def _one_of(*names: str, about: str | None = None) -> Any:
+    """Describe a field that the study itself validates; its default is the first name."""
+    return Field(names[0], description=about, json_schema_extra={"enum": list(names)})
 
 
 class Create(StudyBody):
@@ -138,14 +138,13 @@ class Create(StudyBody):
     sides: Sides | None = Field(
         None, description="Levels by side, for any number of sides; instead of rows and columns."
     )
-    goal: str = Field(
-        "earn", description="earn: play what pays. find: find the best arm, and say when to stop.",
-        json_schema_extra=_one_of("earn", "find"),
-    )  # fmt: skip
+    goal: str = _one_of(
+        "earn", "find", about="earn: play what pays. find: find the best arm, and say when to stop."
+    )
     policy: str | None = Field(None, max_length=1000, description="Default: the goal's policy.")
     horizon: int | None = None
     reward_window: float | None = Field(None, description="Seconds until a reward is overdue.")
-    on_expiry: str = Field("drop", json_schema_extra=_one_of("drop", "default", "wait"))
+    on_expiry: str = _one_of("drop", "default", "wait")
     default_reward: float | None = None
     confidence: float = 0.95
     tolerance: float = 0.0
@@ -153,10 +152,9 @@ class Create(StudyBody):
     reward_range: tuple[float, float] = (0.0, 1.0)
     forgetting: float | None = None
     given: Labels | None = Field(None, description="Sides whose level comes with the visitor.")
-    new_levels: str = Field(
-        "refuse", description="What to do about unknown levels of given sides.",
-        json_schema_extra=_one_of("refuse", "add"),
-    )  # fmt: skip
+    new_levels: str = _one_of(
+        "refuse", "add", about="What to do about unknown levels of given sides."
+    )
     control: Names | None = Field(None, description="A level of each side.")
     floor: float = Field(0.0, description="The smallest share of each level in the running (find).")
     holdout: float = Field(
@@ -166,11 +164,7 @@ class Create(StudyBody):
         0.0, description="The smallest lift worth having, in reward above the lowest (find)."
     )
     guardrails: Annotated[dict[str, Numbers], _only(dict)] | None = None
-    repeat: str = Field(
-        "once",
-        description="Visits of a unit that count.",
-        json_schema_extra=_one_of("once", "each"),
-    )
+    repeat: str = _one_of("once", "each", about="Visits of a unit that count.")
 
 
 class Ask(StudyBody):

@@ -126,18 +126,11 @@ def problem_of(error: Rank1Error) -> dict[str, Any]:
         return problem_document(status, title, error.problem, remedy=error.hint)
     title = _title(type(error))
     if isinstance(error, InputError | InputTypeError):
-        return problem_document(
-            status,
-            title,
-            str(error),
-            field=error.field,
-            value=error.got,
-            remedy=error.remedy,
-            expected=error.expected,
-            hint=error.hint,
-            context=error.context,
-            part_of=error.part_of,
-        )
+        more = {
+            name: getattr(error, name)
+            for name in ("field", "remedy", "expected", "hint", "context", "part_of")
+        }
+        return problem_document(status, title, str(error), value=error.got, **more)
     told = _first(_DETAILS, error)
     detail = told.format(**vars(error)) if told else error.problem
     hint = None if isinstance(error, _PRIVATE_HINTS) else error.hint

@@ -83,7 +83,7 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
 
         Tables of arms are empty if there are more than 100,000: `…/arms` lists them page by page.
         """
-        return await _looked(name, request, "best", lambda study: json_response(_best(study)))
+        return await _looked(name, request, "best", _best)
 
     @routes.get("/{name}/arms", tags=["results"], response_model=schemas.Arms)
     async def list_arms(
@@ -139,11 +139,8 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
                 "name", name, f"a study of at most {MAX_ARMS:,} arms", "use `rank1 study fit`"
             )
 
-        def look() -> Response:
-            return json_response(registry.separate(name).fit(B=repetitions, seed=seed).to_dict())
-
-        return await registry.read_slowly(
-            ("fit", name, repetitions, seed), look, request.is_disconnected
+        return await registry.read_separately(
+            request.is_disconnected, name, _fit, repetitions, seed
         )
 
     @routes.get("/{name}/replay", tags=["results"], response_model=schemas.Replayed)
@@ -157,22 +154,16 @@ def read_routes(registry: StudyRegistry) -> APIRouter:
         """Replay another policy on the logged rewards; an admin may name `module:Class`."""
         if _names_module(policy):  # the service would import it
             require(token, "admin", name)
-        found = await registry.read_slowly(
-            ("replay", name, policy, seed),
-            lambda: registry.separate(name).replay(policy, seed).to_dict(),
-            request.is_disconnected,
+        found = await registry.read_separately(
+            request.is_disconnected, name, Study.replay, policy, seed
         )
-        return json_response(found)
+        return json_response(found.to_dict())
 
     @routes.get("/{name}/verification", tags=["results"], response_model=schemas.Verified)
     async def get_verification(name: AdministeredStudy, request: Request) -> Response:
         """Recompute the study from its log and compare the results."""
-        found = await registry.read_slowly(
-            ("verify", name),
-            lambda: registry.separate(name).verify().to_dict(),
-            request.is_disconnected,
-        )
-        return json_response(found)
+        found = await registry.read_separately(request.is_disconnected, name, Study.verify)
+        return json_response(found.to_dict())
 
     @routes.get("/{name}/history", tags=["log"], response_model=schemas.History)
     async def get_history(
@@ -258,8 +249,12 @@ def is_current(if_none_match: str | None, tag: str) -> bool:
     return tag in known or "*" in known
 
 
-def _best(study: Study) -> dict[str, Any]:
-    return study.best(tables=not is_large(study)).to_dict()
+def _best(study: Study) -> Response:
+    return json_response(study.best(tables=not is_large(study)).to_dict())
+
+
+def _fit(study: Study, repetitions: int, seed: int) -> Response:
+    return json_response(study.fit(B=repetitions, seed=seed).to_dict())
 
 
 def _page_of_arms(study: Study, after: int, limit: int) -> dict[str, Any]:

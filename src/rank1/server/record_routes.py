@@ -57,7 +57,9 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         return json_response(found, 200, headers)
 
     @routes.post(
-        "/{name}/records", response_model=schemas.RecordResults, openapi_extra=_body(models.Records)
+        "/{name}/records",
+        response_model=schemas.Results[schemas.RecordResult],
+        openapi_extra=_body(models.Records),
     )
     async def add_records(name: AssignableStudy, request: Request) -> Response:
         """Store exposures whose levels were drawn from a version's shares.
@@ -73,7 +75,9 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         return json_response({"results": item_results(found, _result)})
 
     @routes.post(
-        "/{name}/rewards", response_model=schemas.RewardResults, openapi_extra=_body(models.Rewards)
+        "/{name}/rewards",
+        response_model=schemas.Results[schemas.RecordResult],
+        openapi_extra=_body(models.Rewards),
     )
     async def add_rewards(name: AssignableStudy, request: Request) -> Response:
         """Store rewards by unit. Each one is accepted or refused by itself."""

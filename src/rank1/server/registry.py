@@ -107,18 +107,8 @@ class StudyRegistry:
     ) -> list[T]:
         """Store records or rewards, without a lock where possible; returns a result for each.
 
-        Parameters
-        ----------
-        name
-            The study's name.
-        items
-            The records or rewards.
-        take
-            Stores items under the study's lock; returns a result for each.
-        new
-            Makes the events of items that don't need the lock; None for the others.
-        stored
-            The result of an item that was stored without the lock.
+        `new` makes the events of items that don't need the study's lock (None for the others),
+        whose result is `stored`; `take` stores the others under the lock.
         """
         if self._appends is None:
             return list(await self.write(name, lambda work: take(work, items)))
@@ -147,13 +137,16 @@ class StudyRegistry:
 
     def _opened(self, studies: OrderedDict[str, Study], name: str) -> Study:
         """Return a study from one of the caches, opening it if necessary."""
+        return self._cached(studies, name, lambda: self.separate(name))
+
+    def _cached(self, cache: OrderedDict[str, T], name: str, make: Callable[[], T]) -> T:
         with self._lock:
-            if name in studies:
-                studies.move_to_end(name)
-                return studies[name]
-        study = self.separate(name)
+            if name in cache:
+                cache.move_to_end(name)
+                return cache[name]
+        made = make()
         with self._lock:
-            return _kept(studies, name, study)
+            return _kept(cache, name, made)
 
     # Reading
 
@@ -196,6 +189,17 @@ class StudyRegistry:
         found: T = await asyncio.shield(task)
         return found
 
+    async def read_separately(
+        self,
+        gone: Callable[[], Awaitable[bool]],
+        name: str,
+        look: Callable[..., T],
+        *arguments: Any,
+    ) -> T:
+        """Call a slow function with a separate copy of a study; see `read_slowly`."""
+        key = look.__name__, name, *arguments
+        return await self.read_slowly(key, lambda: look(self.separate(name), *arguments), gone)
+
     async def _run(self, key: tuple[Any, ...], function: Callable[[], T], waiting: list[Any]) -> T:
         try:
             async with self._one_slow:
@@ -231,13 +235,7 @@ class StudyRegistry:
 
     def view(self, name: str) -> StudyView:
         """Return the cached view of a study for the web page."""
-        with self._lock:
-            if name in self._views:
-                self._views.move_to_end(name)
-                return self._views[name]
-        views = StudyView(self.study(name))
-        with self._lock:
-            return _kept(self._views, name, views)
+        return self._cached(self._views, name, lambda: StudyView(self.study(name)))
 
     def create(self, name: str, **settings: Any) -> Study:
         """Create a study."""

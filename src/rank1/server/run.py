@@ -40,24 +40,15 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then finish the running requests.
 
-    Parameters
-    ----------
-    config
-        The settings.
-    say
-        Called with the address and the token when the service accepts connections.
-    started
-        See `make_app`.
+    `say` is called with the address and the token when the service accepts connections; for
+    `started` see `make_app`.
     """
     tokens = Tokens(config.tokens)
     kept = tokens.list()
     if not kept and not is_loopback(config.host):
-        raise InputError(
-            "host",
-            config.host,
-            "a loopback address while there are no tokens",
-            f"create one in {config.tokens!r} first",
-        )
+        expected = "a loopback address while there are no tokens"
+        hint = f"create one in {config.tokens!r} first"
+        raise InputError("host", config.host, expected, hint)
     # Tokens created on the page only give access to their studies: an admin needs another way in.
     is_open = is_loopback(config.host) and all(token.role != "admin" for token in kept)
     temporary = tokens.create_temporary() if is_open else None
@@ -256,10 +247,8 @@ def _bound(config: Config) -> socket.socket:
         listener.listen()  # fails here if another server already listens on this port
     except OSError as error:
         listener.close()
-        raise BackendError(
-            f"can't serve on {config.host}:{config.port}: {error.strerror or error}",
-            "choose another port, or 0 for any free port",
-        ) from None
+        problem = f"can't serve on {config.host}:{config.port}: {error.strerror or error}"
+        raise BackendError(problem, "choose another port, or 0 for any free port") from None
     return listener
 
 

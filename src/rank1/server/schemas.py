@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import dataclasses
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from rank1 import documents
 from rank1.studies.events import Kind
 
 __all__ = [
-    "Arms", "AskResults", "Best", "Cancelled", "Fit", "History", "Link", "LinkList",
-    "NewLink", "NewToken", "Problem", "RecordResults", "Replayed", "Report", "Revised",
-    "Revisions", "RewardResults", "Shares", "Study", "StudyList", "Suggestion", "TellResults",
+    "Arms", "AskResult", "Best", "Cancelled", "Fit", "History", "Link", "LinkList",
+    "NewLink", "NewToken", "Problem", "RecordResult", "Replayed", "Report", "Results", "Revised",
+    "Revisions", "Shares", "Study", "StudyList", "Suggestion", "TellResult",
     "Token", "TokenList", "Verified", "View",
 ]  # fmt: skip
+
+T = TypeVar("T")
 
 #: Nested lists with one dimension for each side.
 Table = Annotated[list[Any], Field(description="Nested lists, a dimension for each side.")]
@@ -56,20 +61,6 @@ class Arms(BaseModel):
     next: int | None = Field(description="`after` of the next page; null at the end.")
 
 
-class Token(BaseModel):
-    """A token, without its secret."""
-
-    id: str
-    role: Literal["browser", "reader", "writer", "admin"]
-    studies: list[str] | None
-    created: float
-    note: str
-    expires: float | None
-    origins: list[str]
-    rate: float | None
-    link: bool
-
-
 class Link(BaseModel):
     """A link to a study, without its secret."""
 
@@ -77,6 +68,16 @@ class Link(BaseModel):
     created: float
     note: str
     expires: float | None
+
+
+class Token(Link):
+    """A token, without its secret."""
+
+    role: Literal["browser", "reader", "writer", "admin"]
+    studies: list[str] | None
+    origins: list[str]
+    rate: float | None
+    link: bool
 
 
 class NewLink(Link):
@@ -104,13 +105,18 @@ class TokenList(BaseModel):
     tokens: list[Token]
 
 
-class Suggestion(BaseModel):
-    """An arm to show."""
+class _OfArm(BaseModel):
+    """What is said of an arm; with two sides, also with its row and column."""
 
     id: str
     levels: dict[str, str]
     row: str | None = None
     column: str | None = None
+
+
+class Suggestion(_OfArm):
+    """An arm to show."""
+
     asked_at: float
     expires_at: float | None
     unit: str | None
@@ -118,22 +124,22 @@ class Suggestion(BaseModel):
     data: dict[str, Any] | None
 
 
-class Report(BaseModel):
+class Report(_OfArm):
     """A stored report."""
 
-    id: str
-    levels: dict[str, str]
-    row: str | None = None
-    column: str | None = None
     reward: float
     told_at: float
     late: bool
 
 
-class Problem(BaseModel):
-    """Problem details (RFC 9457)."""
+class _Open(BaseModel):
+    """A model with further fields that aren't described here."""
 
     model_config = ConfigDict(extra="allow")
+
+
+class Problem(_Open):
+    """Problem details (RFC 9457)."""
 
     type: str
     title: str
@@ -147,22 +153,6 @@ class Problem(BaseModel):
     context: str | None = None
 
 
-class AskResult(BaseModel):
-    """The answer to one ask in a batch."""
-
-    status: int
-    suggestion: Suggestion | None = None
-    problem: Problem | None = None
-
-
-class TellResult(BaseModel):
-    """The answer to one report in a batch."""
-
-    status: int
-    report: Report | None = None
-    problem: Problem | None = None
-
-
 class RecordResult(BaseModel):
     """201: stored; 200: a duplicate, or a fallback; any other status comes with a problem."""
 
@@ -170,34 +160,22 @@ class RecordResult(BaseModel):
     problem: Problem | None = None
 
 
-class RecordResults(BaseModel):
-    """The answers, in the same order as the records."""
+class AskResult(RecordResult):
+    """The answer to one ask in a batch."""
 
-    results: list[RecordResult]
-
-
-class RewardResults(BaseModel):
-    """The answers, in the same order as the rewards."""
-
-    results: list[RecordResult]
+    suggestion: Suggestion | None = None
 
 
-class AskResults(BaseModel):
-    """The answers, in the same order as the asks."""
+class TellResult(RecordResult):
+    """The answer to one report in a batch."""
 
-    results: list[AskResult]
-
-
-class TellResults(BaseModel):
-    """The answers, in the same order as the reports."""
-
-    results: list[TellResult]
+    report: Report | None = None
 
 
-class _Open(BaseModel):
-    """A model with further fields that aren't described here."""
+class Results(BaseModel, Generic[T]):
+    """The answers, in the same order as the items."""
 
-    model_config = ConfigDict(extra="allow")
+    results: list[T]
 
 
 class Listed(BaseModel):
@@ -218,10 +196,8 @@ class StudyList(BaseModel):
     studies: list[Listed]
 
 
-class Totals(BaseModel):
+class Totals(_Open):
     """The number of suggestions, and of those in each state."""
-
-    model_config = ConfigDict(extra="allow")
 
     suggestions: int
     reports: int
@@ -230,15 +206,9 @@ class Totals(BaseModel):
     cancelled: int
 
 
-class Study(_Open):
+class Study(Listed, _Open):
     """A study's settings and counts."""
 
-    name: str
-    uid: str
-    created: float
-    retired: float | None
-    events: int
-    last_at: float
     goal: Literal["earn", "find"]
     policy: str
     sides: Labels = Field(description="The levels that aren't retired.")
@@ -269,44 +239,27 @@ class Doubt(BaseModel):
     statement: str
 
 
-class Best(_Open):
-    """The results so far; see `rank1.documents.Best`."""
+def _document(kind: type, **others: Any) -> Any:
+    """Describe a class of `rank1.documents`; `others` are the fields whose type there is wider."""
+    arrays = {"np": np, "Floats": Table, "NDArray": {np.bool_: Table, np.int64: Table}}
+    kinds = get_type_hints(kind, localns=arrays, include_extras=True)
+    named = {each.name: kinds[each.name] for each in dataclasses.fields(kind)}
+    # A number that isn't known is NaN there, and null in JSON.
+    fields = {name: (float | None if it is float else it, ...) for name, it in named.items()}
+    return create_model(kind.__name__, __base__=_Open, __doc__=kind.__doc__, **(fields | others))
 
-    sides: Labels
-    leader: list[str] | None
-    mean: float | None
-    counts: Table
-    means: Table
-    mean_lower: Table
-    mean_upper: Table
-    lower: Table
-    upper: Table
-    out: Table
-    any_grid_upper: Table
-    any_grid_out: Table
-    pending: Table
-    mark: float | None
-    effects: dict[str, list[Any]]
-    rate: float | None
-    equal_split: float | None
-    stop: bool
-    reason: str
-    any_grid_stop: bool
-    any_grid_reason: str
-    confidence: float
-    tolerance: float
-    recommended: list[str]
-    totals: Totals
-    statement: str
-    next_step: str
-    assumes: list[str]
-    lift: dict[str, Any] | None
-    doubt: Doubt | None
-    verdicts: dict[str, Saying]
-    levels: dict[str, list[dict[str, Any]]]
-    holdout: dict[str, Any] | None
-    version: int | None
-    warnings: list[str]
+
+Best = _document(
+    documents.Best,
+    confidence=(float, ...),
+    tolerance=(float, ...),
+    interval=(list[float | None] | None, ...),
+    doubt=(Doubt | None, ...),
+    totals=(Totals, ...),
+    verdicts=(dict[str, Saying], ...),
+)
+Replayed = _document(documents.Replayed)
+Verified = _document(documents.Verified, problems=(list[str] | None, None))
 
 
 class View(_Open):
@@ -334,30 +287,6 @@ class Fit(_Open):
     deviating: list[dict[str, Any]]
     advice: str
     explained: float | None
-
-
-class Replayed(_Open):
-    """How another policy performed on the logged rewards."""
-
-    policy: str
-    steps: int
-    rate: float | None
-    rewards: int
-    logged_rate: float | None
-    best: list[str]
-    exhausted: list[str] | None
-
-
-class Verified(_Open):
-    """The result of recomputing the state from the log."""
-
-    ok: bool
-    suggestions: int
-    reports: int
-    pending: int
-    expired: int
-    cancelled: int
-    problems: list[str] | None = None
 
 
 class LogEvent(_Open):

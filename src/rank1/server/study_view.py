@@ -31,6 +31,13 @@ MAX_VERSIONS, MAX_LEVELS, MAX_NOTES = 200, 24, 200
 WITH_INTERVALS = 2500
 #: The most arms whose tables fit into an answer; larger studies list theirs page by page.
 MAX_ARMS = 100_000
+#: What is shown as it is of a study's row, its settings and its results.
+_ROW = ("name", "uid", "created", "retired", "archived")
+_SPEC = ("goal", "reward_range", "reward_window", "confidence", "control")
+_BEST = (
+    "statement", "next_step", "assumes", "warnings", "reason", "any_grid_stop", "any_grid_reason",
+    "totals", "out_arms",
+)  # fmt: skip
 
 
 def is_large(study: Study) -> bool:
@@ -60,14 +67,13 @@ class StudyView:
 
     def _made(self) -> tuple[str, bytes, bytes]:
         access = self.study.access
-        last, archived = access.look(lambda state, log: (state.seq, _archived(log, self.study)))
-        tag = f'"{access.study.uid}-{last}-{archived:d}"'
+        seq, row = access.look(lambda state, log: (state.seq, log.study(self.study.name)))
+        tag = _tag(row.uid, seq, row.archived)
         if self.study.spec.reward_window is None and self._kept and self._kept[0] == tag:
             return self._kept  # nothing has happened, and nothing can become overdue
         best = self.study.best(tables=not is_large(self.study))
         document = access.look(lambda state, log: self._document(best, state, log))
-        archived = document["archived"] is not None
-        tag = f'"{access.study.uid}-{document["seq"]}-{archived:d}"'
+        tag = _tag(*(document[name] for name in ("uid", "seq", "archived")))
         text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
         return tag, text, gzip.compress(text, 1)
 
@@ -86,47 +92,28 @@ class StudyView:
         now, notes = time.time(), log.events(row.id, traffic.notes[-MAX_NOTES:])
         return {
             **summary(best, spec.given),
-            "name": study.name,
-            "uid": row.uid,
+            **{name: getattr(row, name) for name in _ROW},
+            **{name: getattr(spec, name) for name in _SPEC},
+            **{name: getattr(best, name) for name in _BEST},
             "seq": state.seq,
-            "created": row.created,
-            "retired": row.retired,
-            "archived": row.archived,
             "revision": state.revision,
-            "goal": spec.goal,
             "policy": study.policy.label,
-            "reward_range": list(spec.reward_range),
-            "reward_window": spec.reward_window,
-            "confidence": spec.confidence,
-            "control": spec.control,
             "sides": sides,
             "mean": _number(best.mean),
             "interval": _ends(best.interval),
-            "statement": best.statement,
-            "next_step": best.next_step,
-            "assumes": best.assumes,
-            "warnings": best.warnings,
             "holdout": to_document(best.holdout),
             "progress": _progress(state),
             "per_day": _per_day(state, now),
             "traffic": traffic.bins(now),
             "versions": self._versions(state),
             "notes": list(event_lines(row, state, log, notes)),
-            "reason": best.reason,
-            "any_grid_stop": best.any_grid_stop,
-            "any_grid_reason": best.any_grid_reason,
             "rate": _number(best.rate),
             "equal_split": _number(best.equal_split),
-            "totals": best.totals,
             "size": math.prod(map(len, best.sides.values())),
-            "out_arms": best.out_arms,
             "arms": [
-                {
-                    **arm,
-                    "mean": _number(arm["mean"]),
-                    "interval": _ends(arm["interval"]),
-                    "share": _number(arm["share"]),
-                }
+                arm
+                | {name: _number(arm[name]) for name in ("mean", "share")}
+                | {"interval": _ends(arm["interval"])}
                 for arm in best.arms
             ],
             **(self._grid(best, state, sides) if len(sides) == 2 and not is_large(study) else {}),
@@ -173,8 +160,8 @@ class StudyView:
         }
 
 
-def _archived(log: Reader, study: Study) -> bool:
-    return log.study(study.name).archived is not None
+def _tag(uid: str, seq: int, archived: float | None) -> str:
+    return f'"{uid}-{seq}-{archived is not None:d}"'
 
 
 def summary(best: Best, given: Sequence[str] = ()) -> dict[str, Any]:

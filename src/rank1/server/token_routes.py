@@ -56,9 +56,8 @@ def link_routes(tokens: Tokens, registry: StudyRegistry) -> APIRouter:
     async def create_link(name: AdministeredStudy, body: models.CreateLink) -> Response:
         """Create a link that shows this study's results to anyone: no log, no names of units."""
         await registry.read(registry.row, name)
-        more = body.model_dump()
         made, text = await registry.read(
-            lambda: tokens.add("reader", [name], more["note"], days=more["days"], link=True)
+            lambda: tokens.add("reader", [name], body.note, days=body.days, link=True)
         )
         path = f"study?name={quote(name, safe='')}#token={text}"
         return json_response({**_link(made), "token": text, "path": path}, 201)

@@ -118,18 +118,10 @@ def new_token(
     elif origins:
         raise InputError("origins", list(origins), "left out: they are for the role browser")
     mark, secret, now = secrets.token_hex(4), secrets.token_urlsafe(_SECRET), time.time()
-    token = Token(
-        mark,
-        role,
-        None if studies is None else tuple(studies),
-        _digest(secret),
-        now,
-        note,
-        None if days is None else now + 86400 * days,
-        tuple(origins),
-        rate,
-        link,
-    )
+    names = None if studies is None else tuple(studies)
+    expires = None if days is None else now + 86400 * days
+    limits = expires, tuple(origins), rate, link
+    token = Token(mark, role, names, _digest(secret), now, note, *limits)
     return token, f"{_PREFIX}_{mark}_{secret}"
 
 

@@ -56,19 +56,8 @@ def signature(secret: str, id: str, timestamp: int, body: bytes) -> str:
 class Webhooks:
     """A thread that checks the studies after commits and sends messages about what is new.
 
-    Parameters
-    ----------
-    registry
-        The studies.
-    metrics
-        Counts the messages.
-    url
-        The receiver's URL.
-    secret
-        Signs the messages, so that the receiver can verify them.
-    path
-        The file that keeps what was noticed and what is pending. If it doesn't exist yet, earlier
-        events aren't sent.
+    The file at `path` keeps what was noticed and what is pending. If it doesn't exist yet, earlier
+    events aren't sent.
     """
 
     def __init__(
@@ -221,10 +210,8 @@ class Webhooks:
         except FileNotFoundError:
             return False
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FileError(
-                f"the webhooks in {str(self._path)!r} can't be read", repr(error),
-                where=str(self._path),
-            ) from None  # fmt: skip
+            problem, where = f"the webhooks in {str(self._path)!r} can't be read", str(self._path)
+            raise FileError(problem, repr(error), where=where) from None
         return True
 
     def _write(self) -> None:

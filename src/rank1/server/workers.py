@@ -31,16 +31,8 @@ def supervise(
 ) -> None:
     """Run several worker processes until SIGTERM or Ctrl-C; replace those that end early.
 
-    Parameters
-    ----------
-    config
-        The settings, including the number of processes.
-    listener
-        The socket they share: a connection goes to any free process.
-    own
-        Tokens that aren't in the file.
-    ready
-        Called when all processes accept connections.
+    They share a socket: a connection goes to any free process. `own` are the tokens that aren't in
+    the file; `ready` is called when all processes accept connections.
     """
     context = multiprocessing.get_context("spawn")
     signal.signal(signal.SIGTERM, signal.default_int_handler)

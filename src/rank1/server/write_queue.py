@@ -35,14 +35,8 @@ _Job = tuple[StudyAccess, Callable[[Any], Any], "asyncio.Future[Any]"]
 class WriteQueue:
     """Runs jobs in the order they arrive, many in one transaction.
 
-    Parameters
-    ----------
-    committed
-        Called after each transaction.
-    in_group
-        Runs many jobs in one transaction; returns a result or an exception for each.
-    is_contended
-        Returns whether other servers wrote to the last study, too.
+    `committed` is called after each transaction. `in_group` runs many jobs in one; it returns a
+    result or an exception for each. `is_contended` says if other servers wrote to the last study.
     """
 
     def __init__(

@@ -71,7 +71,10 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         return json_response(given.to_dict(), 201)
 
     @routes.post(
-        "/{name}/ask/batch", status_code=201, tags=["play"], response_model=schemas.AskResults
+        "/{name}/ask/batch",
+        status_code=201,
+        tags=["play"],
+        response_model=schemas.Results[schemas.AskResult],
     )
     async def ask_many(
         name: WritableStudy, body: models.AskMany, key: IdempotencyKey = None
@@ -106,7 +109,9 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         metrics.tells.inc()
         return json_response(report.to_dict())
 
-    @routes.post("/{name}/tell/batch", tags=["play"], response_model=schemas.TellResults)
+    @routes.post(
+        "/{name}/tell/batch", tags=["play"], response_model=schemas.Results[schemas.TellResult]
+    )
     async def tell_many(
         name: WritableStudy, body: models.TellMany, key: IdempotencyKey = None
     ) -> Response:

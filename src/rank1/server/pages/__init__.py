@@ -70,14 +70,8 @@ def routes() -> APIRouter:
     @router.get("/rank1.js")
     async def client(request: Request) -> Response:
         """Serve the JavaScript client, built from `js/`, to pages of any origin."""
-        return _sent(
-            request,
-            "rank1.js",
-            {
-                "Cache-Control": "public, max-age=3600",
-                "Cross-Origin-Resource-Policy": "cross-origin",
-            },
-        )
+        headers = {"Cross-Origin-Resource-Policy": "cross-origin"}
+        return _sent(request, "rank1.js", headers | {"Cache-Control": "public, max-age=3600"})
 
     @router.get("/static/{digest}/{name}")
     async def static(request: Request, digest: str, name: str) -> Response:
