@@ -89,8 +89,7 @@ class RemoteStudy(Assigning):
 
     def about(self) -> dict[str, Any]:
         """Get the study's settings, sides and counts."""
-        found: dict[str, Any] = self._client.get(self._path)
-        return found
+        return self._client.get(self._path)
 
     @property
     def sides(self) -> dict[str, list[str]]:
@@ -317,10 +316,7 @@ class RemoteStudy(Assigning):
 
     def history(self, after: int | None = None, limit: int = 100, **query: Any) -> dict[str, Any]:
         """Get a page of the log: its `events`, and `next`, which continues with the next page."""
-        found: dict[str, Any] = self._client.get(
-            f"{self._path}/history", after=after, limit=limit, **query
-        )
-        return found
+        return self._client.get(f"{self._path}/history", after=after, limit=limit, **query)
 
     def events(
         self,

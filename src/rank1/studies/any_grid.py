@@ -8,6 +8,7 @@ ignored.
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any, NamedTuple
 
@@ -61,9 +62,7 @@ class AnyGrid:
         for place, number in enumerate(range(self._next, live.number)):
             self._take(live, number, rows[ends[place] : ends[place + 1]])
         self._next = live.number
-        now = AnyGrid.__new__(AnyGrid)  # a copy, because the current version can still get rewards
-        now._logs, now._close = self._logs.copy(), {k: v.copy() for k, v in self._close.items()}
-        now._counts, now._sums = self._counts.copy(), self._sums.copy()
+        now = copy.deepcopy(self)  # because the current version can still get rewards
         now._take(live, live.number, rows[ends[-2] :])
         return now._said(live)
 

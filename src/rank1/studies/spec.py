@@ -88,16 +88,6 @@ class Spec:
     #: Whether a study that draws by shares bets on a reward only when its window has closed.
     by_window: bool = False
 
-    @property
-    def rows(self) -> tuple[str, ...] | None:
-        """The levels of the first side if there are two sides; otherwise None."""
-        return next(iter(self.sides.values())) if len(self.sides) == 2 else None
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """The levels of the second side if there are two sides; otherwise None."""
-        return [*self.sides.values()][1] if len(self.sides) == 2 else None
-
     def made_policy(self) -> Policy:
         """Create the policy with its settings."""
         try:

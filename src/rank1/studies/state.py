@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,9 +104,9 @@ class StudyState(Levels):
     # Folding
 
     def fold(
-        self, events: Events, text_of: Callable[[int], str | None], issued: bool = False
+        self, events: Events, texts: Mapping[int, str | None] = {}, issued: bool = False
     ) -> None:
-        """Fold the events that follow; `text_of(seq)` returns the `data` of an event.
+        """Fold the events that follow; `texts` has the data of some, by seq.
 
         With `issued`, the policy's state chose the suggestions among them, and already knows them.
         """
@@ -136,14 +136,14 @@ class StudyState(Levels):
             elif reason == fold.FULL:
                 self.settled()
             elif reason == fold.VERSION:
-                self._begin(int(events.tag[place - 1]), text_of(last))
+                self._begin(int(events.tag[place - 1]), texts.get(last))
             elif reason == fold.BAD:
                 raise DamagedError(
                     f"event {events.seq[place]} of the log is of an arm that isn't on the grid",
                     "the storage is damaged; go back to a backup",
                 )
             elif reason == fold.REVISE:
-                self._revise(Change.read(text_of(last)))
+                self._revise(Change.read(texts.get(last)))
             elif reason == fold.FADE:
                 self._fade()
 
@@ -358,12 +358,10 @@ class StudyState(Levels):
             book.at[...], book.delays[...] = arrays["at"], arrays["delays"]
             book.journal[: len(arrays["journal"])] = arrays["journal"]
             table = arrays["table"].view(fold.OPEN)
-            room = np.zeros(max(64, 2 * len(table)), fold.OPEN)
-            room[: len(table)] = table
             book.at[0].used, book.at[0].head = len(table), 0
             for name in fold.TABLES:
                 getattr(book, name)[arrays["arms"]] = arrays[name]
-            made.book = book._replace(table=room)
+            made.book = book._replace(table=table)
             made.traffic = Traffic.from_arrays(arrays)
         except (ValueError, TypeError, KeyError, IndexError, OSError, Rank1Error) as error:
             raise SnapshotError(f"the snapshot can't be read: {error!r}") from None

@@ -60,6 +60,16 @@ def _opened(storage: Place) -> Storage:
     return storage if isinstance(storage, Storage) else open_storage(storage)
 
 
+def _accepted(answers: Iterable[T | Rank1Error]) -> list[T]:
+    """Return the answers, or raise the first error among them."""
+    found: list[T] = []
+    for answer in answers:
+        if isinstance(answer, Rank1Error):
+            raise answer
+        found.append(answer)
+    return found
+
+
 class Study:
     """A live experiment on a grid of named levels, stored in a durable event log.
 
@@ -373,20 +383,7 @@ class Study:
         """
         given = reports.items() if isinstance(reports, Mapping) else reports
         pairs = checks.in_order("reports", given, checks.REPORT, 2)
-        return self._all(lambda work: suggestions.take_reports(work, pairs))
-
-    def _all(self, job: Callable[[UnitOfWork], Sequence[T | Rank1Error]]) -> list[T]:
-        """Return the job's answers, or raise the first error among them and store nothing."""
-
-        def work(doing: UnitOfWork) -> list[T]:
-            found: list[T] = []
-            for answer in job(doing):
-                if isinstance(answer, Rank1Error):
-                    raise answer
-                found.append(answer)
-            return found
-
-        return self.access.transact(work)
+        return self.access.transact(lambda work: _accepted(suggestions.take_reports(work, pairs)))
 
     def cancel(self, id: str) -> None:
         """Record that a suggestion was never shown, so nothing is learned; retries are safe."""
@@ -445,10 +442,7 @@ class Study:
         guardrails
             Additional metrics. They require a reward in the same call.
         """
-        answer = self.record_many([(unit, version, levels, reward, guardrails)])[0]
-        if isinstance(answer, Rank1Error):
-            raise answer
-        return answer
+        return _accepted(self.record_many([(unit, version, levels, reward, guardrails)]))[0]
 
     def record_many(
         self, records: Iterable[Sequence[Any] | Mapping[str, Any]]
@@ -465,10 +459,7 @@ class Study:
         self, unit: str, reward: float, guardrails: Mapping[str, float] | None = None
     ) -> Report:
         """Report the reward and guardrails of a unit's exposure; duplicates work as in `tell`."""
-        answer = self.reward_many([(unit, reward, guardrails)])[0]
-        if isinstance(answer, Rank1Error):
-            raise answer
-        return answer
+        return _accepted(self.reward_many([(unit, reward, guardrails)]))[0]
 
     def reward_many(
         self, rewards: Iterable[Sequence[Any] | Mapping[str, Any]]

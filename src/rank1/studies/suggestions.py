@@ -54,11 +54,9 @@ __all__ = [
     "exposed",
     "guardrail_events",
     "guardrails_with",
-    "key_used",
     "store_reports",
     "suggest",
     "take_reports",
-    "under_key",
 ]
 
 #: The maximum number of suggestions per ask.

@@ -63,8 +63,7 @@ def open_storage(where: str | os.PathLike[str], patience: float = PATIENCE) -> S
     if scheme in ("postgresql", "postgres"):
         return _postgres(text, patience)
     for entry in entry_points(group="rank1.storages", name=scheme):
-        made: Storage = entry.load()(text, patience)
-        return made
+        return entry.load()(text, patience)
     expected = "a file, sqlite:///… or postgresql://…"
     raise InputError("storage", without_password(text), expected)
 
