@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from rank1 import atomic, checks
 from rank1.client.assigning import Assigning
-from rank1.client.transport import Transport, error_of, renamed, report_body
+from rank1.client.transport import Transport, error_of, renamed, report_body, without_none
 from rank1.documents import (
     Best,
     Forecast,
@@ -187,12 +187,12 @@ class RemoteStudy(Assigning):
             if unit is not None and count not in (None, 1):
                 raise InputError("count", count, "1 if a unit is given")
             if count is None or unit is not None:
-                body = _given(unit=unit, data=data, given=given)
+                body = without_none(unit=unit, data=data, given=given)
                 one = read_document(
                     Suggestion, client.post(f"{self._path}/ask", body, key, timeout)
                 )
                 return one if count is None else [one]
-            body = _given(count=count, data=data, given=given)
+            body = without_none(count=count, data=data, given=given)
             many = client.post(f"{self._path}/ask/batch", body, key, timeout)["results"]
             return [read_document(Suggestion, each["suggestion"]) for each in many]
         except (StorageError, EndedError) as error:
@@ -208,7 +208,7 @@ class RemoteStudy(Assigning):
         """Report the reward of a suggestion; returns None for a fallback's suggestion."""
         if id == "":
             return None
-        body = _given(**report_body(checks.REPORT, (id, reward, guardrails)))
+        body = without_none(**report_body(checks.REPORT, (id, reward, guardrails)))
         return read_document(Report, self._client.post(f"{self._path}/tell", body))
 
     def tell_many(
@@ -250,7 +250,7 @@ class RemoteStudy(Assigning):
         **two_sided: Iterable[str],
     ) -> int:
         """Add and retire levels; returns the number of the revision. See `Study.revise`."""
-        body, key = _given(add=add, retire=retire, **two_sided), secrets.token_hex(16)
+        body, key = without_none(add=add, retire=retire, **two_sided), secrets.token_hex(16)
         return int(self._client.post(f"{self._path}/revisions", body, key)["revision"])
 
     def retire(self) -> None:
@@ -400,11 +400,6 @@ class RemoteStudy(Assigning):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    """Return the fields that aren't None: an older service refuses fields it doesn't know."""
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _levels(fallback: Any) -> dict[str, str]:

@@ -14,15 +14,9 @@ from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
 from rank1 import checks, errors
-from rank1.errors import (
-    BackendError,
-    InputError,
-    InputTypeError,
-    Rank1Error,
-    StorageError,
-)
+from rank1.errors import BackendError, InputError, InputTypeError, Rank1Error, StorageError
 
-__all__ = ["Transport", "encoded", "error_of", "renamed", "report_body"]
+__all__ = ["Transport", "encoded", "error_of", "renamed", "report_body", "without_none"]
 
 #: Statuses after which a retry may succeed.
 RETRIED = (408, 429, 500, 502, 503, 504)
@@ -120,7 +114,7 @@ class Transport:
 
     def get(self, path: str, timeout: float | None = None, **query: Any) -> Any:
         """Send a GET request; returns the JSON of the answer."""
-        asked = {name: value for name, value in query.items() if value is not None}
+        asked = without_none(**query)
         return self._call(
             "GET", path + (f"?{urlencode(asked, doseq=True)}" if asked else ""), None, {}, timeout
         )
@@ -206,6 +200,11 @@ class Transport:
             raise StorageError("the stream broke off", repr(error)) from None
         finally:
             link.close()
+
+
+def without_none(**fields: Any) -> dict[str, Any]:
+    """Return the fields that aren't None: an older service refuses fields it doesn't know."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def checked_key(key: str) -> str:

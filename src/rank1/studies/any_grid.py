@@ -86,7 +86,8 @@ class AnyGrid:
     def _take(self, live: LiveDesign, number: int, rows: NDArray[Any]) -> None:
         """Bet on the rewards that arrived during a version, whose leader and fit precede them."""
         version = live.versions[number]
-        arms, x, count = live.chosen_arms(rows["arm"]), live.scaled(rows), rows["count"]
+        arms, count = live.chosen_arms(rows["arm"]), rows["count"]
+        x = live.design.scaled(rows["value"])
         if version.bets:
             mean = max(self._sums.sum(), 0.5) / max(self._counts.sum(), 1.0)
             fit = (self._sums + PRIOR) / (self._counts + PRIOR / mean)

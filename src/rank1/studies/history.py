@@ -218,7 +218,7 @@ def _summed(arms: array[int], values: array[float], counts: array[int]) -> Tally
 
 
 def history_lines(
-    history: History, sides: Sequence[str], columns: Mapping[str, str] | None = None
+    history: History, sides: Sequence[str], columns: Mapping[str, str] | None
 ) -> Iterator[Line]:
     """Yield the lines of a history."""
     if isinstance(history, str | os.PathLike):

@@ -39,7 +39,8 @@ class Look:
         self.chosen = self.live.design.chosen
         #: An order is assumed if more than one side has a choice; without a choice, an arm is
         #: alone.
-        choices = sum(len(state.living[s]) > 1 for s in self._chosen_names())
+        sides = [side for side in state.labels if side not in self.spec.given]
+        choices = sum(len(state.living[side]) > 1 for side in sides)
         self.ordered, self.alone = choices > 1, choices == 0
         stop = self.said.stop or self.alone
         self.order: dict[str, Any] = {"stop": stop, "reason": self._order_reason()}
@@ -49,9 +50,6 @@ class Look:
         if self.delays:
             reason = f"{NO_RULE}; {name(self.called(self.leader))} leads"
             self.order = self.arms = {"stop": False, "reason": reason}
-
-    def _chosen_names(self) -> list[str]:
-        return [side for side in self.state.labels if side not in self.spec.given]
 
     def called(self, levels: Sequence[int]) -> tuple[str, ...]:
         """Return the labels of an arm's chosen sides, from levels of chosen sides or of all."""

@@ -98,11 +98,6 @@ class Spec:
                 "install the package that has it, or upgrade rank1",
             ) from None
 
-    def scaled(self, reward: float) -> float:
-        """Scale a reward to [0, 1]."""
-        low, high = self.reward_range
-        return (reward - low) / (high - low)
-
     @property
     def text(self) -> str:
         """The specification as ASCII JSON."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,17 +89,12 @@ class StudyState(Levels):
 
     def lives(self, arm: int) -> bool:
         """Return whether an arm of the log can be played now (or drawn, with shares)."""
-        if self.design is not None:
-            levels = self.levels_of(arm)
-            return self.design.propensity(levels) > 0 and self._are_given(levels)
-        return bool(self.places_of(arm)[1] >= 0)
-
-    def _are_given(self, levels: Sequence[int]) -> bool:
-        return all(
-            levels[k] in self.living[side]
-            for k, side in enumerate(self.labels)
-            if side in self.spec.given
-        )
+        if self.design is None:
+            return bool(self.places_of(arm)[1] >= 0)
+        levels = self.levels_of(arm)
+        sides = zip(self.living.items(), levels, strict=True)
+        given = all(level in living for (side, living), level in sides if side in self.spec.given)
+        return given and self.design.propensity(levels) > 0
 
     # Folding
 
@@ -175,7 +170,7 @@ class StudyState(Levels):
         """Return the labels of the arm that the policy recommends."""
         if self.design is not None:
             return tuple(self.named(self.leading()).values())
-        (arm,) = self.arms_of([best_arm(self.spec.made_policy(), self.state)])
+        (arm,) = self.arms_of([best_arm(self.policy, self.state)])
         return tuple(self.named(arm).values())
 
     def leading(self) -> int:
@@ -385,8 +380,7 @@ class StudyState(Levels):
             (name, getattr(self.book, name), getattr(other.book, name)) for name in fold.TABLES
         ]
         pairs.append(("pending suggestions", self.open_table(), other.open_table()))
-        for name in COMPARED:
-            pairs.append((name, self.book.at[name], other.book.at[name]))
+        pairs += [(name, self.book.at[name], other.book.at[name]) for name in COMPARED]
         pairs.append(("delays", self.book.delays, other.book.delays))
         traffic = other.traffic.to_arrays()
         for name, array in self.traffic.to_arrays().items():
@@ -398,10 +392,7 @@ class StudyState(Levels):
         for name, array in self.state._asdict().items():
             if name not in self.state.caches:
                 pairs.append((f"{name} of {self.policy.name}", array, theirs[name]))
-        for name, one, two in pairs:
-            if not _same(one, two):
-                found.append(f"{name} differ")
-        return found
+        return found + [f"{name} differ" for name, one, two in pairs if not _same(one, two)]
 
 
 def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:

@@ -7,14 +7,7 @@ import re
 from importlib.metadata import entry_points
 
 from rank1.errors import InputError, InputTypeError, MissingPackageError, extra
-from rank1.studies.storage.base import (
-    PATIENCE,
-    Reader,
-    Snapshot,
-    Storage,
-    StudyRow,
-    Transaction,
-)
+from rank1.studies.storage.base import PATIENCE, Reader, Snapshot, Storage, StudyRow, Transaction
 
 __all__ = [
     "PATIENCE",
