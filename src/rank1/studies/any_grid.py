@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rank1.design.bets import LARGEST_MEAN, LEAST_MEAN, MOST
 from rank1.design.shares import PRIOR
+from rank1.design.wealth import log_e_of
 from rank1.studies.live_design import LiveDesign
 
 __all__ = ["MOST_ARMS", "AnyGrid", "AnyVerdict"]
@@ -72,10 +73,10 @@ class AnyGrid:
         for side in live.design.chosen:
             own = live.allowed(side)
             kept = np.multiply.outer(kept, own).ravel()
-        log_e = _log_means(self._logs)
+        log_e = log_e_of(self._logs)
         out = log_e >= math.log((2 if lift else 1) / alpha)
         if self._leader in self._close:
-            close = _log_means(self._close[self._leader])
+            close = log_e_of(self._close[self._leader])
             out |= close >= math.log(2 * max(1, len(log_e) - 1) / alpha)
         rivals = kept & ~out
         if self._leader >= 0:
@@ -131,8 +132,3 @@ def _bet(
     k = arms[~ahead]
     gained = np.log1p(c[k] * ((rho[k] - 1) * (x[~ahead] - m[k]))[:, None])
     np.add.at(logs, k, count[~ahead][:, None] * gained)
-
-
-def _log_means(logs: Floats) -> Floats:
-    most = logs.max(axis=1)
-    return most + np.log(np.exp(logs - most[:, None]).mean(axis=1))

@@ -19,10 +19,9 @@ from rank1.errors import InputError, InputTypeError
 from rank1.policies.base import has_counts
 from rank1.studies.events import Event, Kind, check_text
 from rank1.studies.history_file import MEASURES, Line, file_lines, line_of
-from rank1.studies.keys import key_used
 from rank1.studies.state import StudyState
 from rank1.studies.suggestions import check_reward
-from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
+from rank1.studies.unit_of_work import StudyAccess, UnitOfWork, key_used
 
 __all__ = ["History", "history_lines", "import_history"]
 

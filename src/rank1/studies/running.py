@@ -17,12 +17,11 @@ from rank1.studies import revising, suggestions
 from rank1.studies.drawing import shares_of
 from rank1.studies.events import Event, Kind, check_text, data_text
 from rank1.studies.history import History, import_history
-from rank1.studies.keys import key_used, under_key
 from rank1.studies.planning import is_due
 from rank1.studies.records import no_shares, take_records, take_rewards
 from rank1.studies.spec import Spec, make_spec
 from rank1.studies.storage import Storage, open_storage
-from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
+from rank1.studies.unit_of_work import StudyAccess, UnitOfWork, key_used, under_key
 
 __all__ = ["RunningStudy"]
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rank1.errors import ConflictError, Rank1Error, SnapshotError, StorageError
-from rank1.studies.events import WITH_DATA, Event, Events, Expiry, Kind, as_events
+from rank1.errors import ConflictError, Rank1Error, SnapshotError, StorageError, shown
+from rank1.studies.events import WITH_DATA, Event, Events, Expiry, Kind, as_events, check_text
 from rank1.studies.fold import Book
 from rank1.studies.planning import is_due, next_text
 from rank1.studies.spec import ON_EXPIRY, Spec, read_spec
@@ -18,7 +18,7 @@ from rank1.studies.state import StudyState, layout_of
 from rank1.studies.storage import Reader, Snapshot, Storage, StudyRow, Transaction
 from rank1.studies.storage.base import SideBySide
 
-__all__ = ["StudyAccess", "UnitOfWork", "largest_part"]
+__all__ = ["StudyAccess", "UnitOfWork", "key_used", "largest_part", "under_key"]
 
 T = TypeVar("T")
 
@@ -313,3 +313,25 @@ class UnitOfWork:
 def largest_part(book: Book) -> int:
     """Return the most rewards a study with shares folds at once without a new version."""
     return max(50, int(book.at[0].evidence) // 10)
+
+
+def under_key(work: UnitOfWork, key: str | None, kind: Kind) -> list[Event]:
+    """Return what an earlier try of a request stored under its idempotency key.
+
+    Raises ConflictError if the key has events of another kind.
+    """
+    if key is None:
+        return []
+    check_text("key", key)
+    given = work.log.with_key(work.study.id, key)
+    if any(each.kind != kind for each in given):
+        raise key_used(key)
+    return given
+
+
+def key_used(key: str | None) -> ConflictError:
+    """Return the error for a key that another request has already used."""
+    return ConflictError(
+        f"key {shown(key)} was used for something else", "use a new key for a different request",
+        key=key,
+    )  # fmt: skip
