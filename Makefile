@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # The quick tests of computations: see `make test-fast`.
 FAST := src tests/problems tests/theory tests/plots tests/stopping tests/test_golden.py \
-  tests/test_fit.py tests/test_public.py tests/policies/test_contract.py tests/studies/test_log.py
+  tests/test_fit.py tests/test_public.py tests/policies/test_contract.py tests/studies/test_events.py
 
 # These tests spend most of their time waiting for browsers, databases, servers and signals.
 WAITING := tests/studies/storage tests/test_cli.py tests/test_client.py tests/test_examples.py tests/server

@@ -96,6 +96,13 @@ def test_any_number_of_sides(client: Client, tmp_path: Path) -> None:
     for already in (False, True):
         found = study.import_history(tmp_path / "known.csv")
         assert (found.rewards, found.skipped, found.already_imported) == (1, 1, already)
+    wrong = "image,headline,button,reward\ny,A,go,\ny,A,go,line 1 (\ny,B,go,1\ny,C,go,1\n"
+    (tmp_path / "known.csv").write_text(wrong)
+    with pytest.raises(rank1.InputTypeError) as caught:
+        study.import_history(tmp_path / "known.csv")
+    assert caught.value.context == "line 3 of the history"
+    assert caught.value.hint is not None
+    assert caught.value.hint.endswith("nor can these be used: line 5 (headline 'C')")
     assert study.revise(add={"image": ["w"]}, retire={"headline": ["B"]}) == 1
     assert study.sides == {
         "headline": ["A"],

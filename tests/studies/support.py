@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from rank1 import Study
 from rank1.policies import POLICIES
+from rank1.studies.state import StudyState
 from rank1.testing.storages import SPEC as SPEC
 from rank1.testing.storages import append as append
 from rank1.testing.storages import reported as reported
@@ -23,6 +25,13 @@ USUAL = ("uts", "top_two", "rank1elim")
 #: Each takes seconds to compile, so tests of one policy run the others as plain Python.
 COMPILED = ("uts",)
 LIVE = [pytest.param(name, marks=() if name in USUAL else pytest.mark.validate) for name in NAMES]
+
+
+def from_log(study: Study) -> StudyState:
+    """Fold a study's whole log into a new state."""
+    state = StudyState(study.spec)
+    state.fold(*study.look(lambda _, log: study.access.read(log)))
+    return state
 
 
 def python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -192,7 +192,7 @@ def _state(policy: str, **options: Any) -> StudyState:
 def test_an_event_that_cannot_be_is_not_folded(bad: Event) -> None:
     state = _state("uts")
     with pytest.raises(rank1.StorageError, match=r"event 2 of the log .* go back to a backup"):
-        state.fold(as_events([Event(Kind.CREATED), bad], 1, 0.0), lambda seq: None)
+        state.fold(as_events([Event(Kind.CREATED), bad], 1, 0.0))
 
 
 @pytest.mark.parametrize("policy", few(dict.fromkeys(["uniform", *USUAL, *NAMES]), 4))
@@ -201,7 +201,7 @@ def test_an_event_that_cannot_be_is_not_folded(bad: Event) -> None:
 def test_the_order_of_reports_and_the_size_of_batches(policy: str, data: st.DataObject) -> None:
     """The state doesn't depend on batches nor, for order-free policies, on the order of reports."""
     asker = _state(policy)
-    asker.fold(as_events([Event(Kind.CREATED)], 1, 0.0), lambda seq: None)
+    asker.fold(as_events([Event(Kind.CREATED)], 1, 0.0))
     pulls = asker.choose(np.random.default_rng(data.draw(st.integers(0, 9))), 30)
     asks = [Event(Kind.SUGGESTED, *pull) for pull in pulls]
     rewards = data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=30, max_size=30))
@@ -214,10 +214,10 @@ def test_the_order_of_reports_and_the_size_of_batches(policy: str, data: st.Data
     for order in (told, mixed):
         events = [Event(Kind.CREATED), *asks, *order]
         whole, parts = _state(policy), _state(policy)
-        whole.fold(as_events(events, 1, 0.0), lambda seq: None)
+        whole.fold(as_events(events, 1, 0.0))
         cut = data.draw(st.integers(1, len(events) - 1))
-        parts.fold(as_events(events[:cut], 1, 0.0), lambda seq: None)
-        parts.fold(as_events(events[cut:], cut + 1, 0.0), lambda seq: None)
+        parts.fold(as_events(events[:cut], 1, 0.0))
+        parts.fold(as_events(events[cut:], cut + 1, 0.0))
         assert whole.differences(parts) == []
         restored = StudyState.from_bytes(whole.spec, whole.to_bytes())
         assert whole.differences(restored) == []

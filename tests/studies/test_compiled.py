@@ -15,7 +15,7 @@ from rank1 import Study
 from rank1.compiled import kernel, kernels
 from rank1.compiled.kernels import as_written
 from rank1.studies import fold, fold_records, state
-from rank1.studies.unit_of_work import fold_log
+from tests.studies.support import from_log
 
 
 @pytest.mark.compiled
@@ -33,14 +33,10 @@ def test_a_fold_is_the_same_either_way(tmp_path: Path, monkeypatch: pytest.Monke
     study.revise(add={"button": ["go"]}, retire={"image": ["z"]})
     study.ask(count=10)
 
-    def folded() -> state.StudyState:
-        events = study.look(lambda _, log: study.access.read(log))
-        return fold_log(state.StudyState(study.spec), *events)
-
-    plain = folded()
+    plain = from_log(study)
     with monkeypatch.context() as patch:
         patch.setattr(state, "kernel_for", lambda function, *given, work: kernel(function, *given))
-        compiled = folded()
+        compiled = from_log(study)
     assert plain.differences(compiled) == []
     assert study.verify().ok
     study.close()
@@ -67,19 +63,15 @@ def test_runs_of_records_are_folded_to_the_same_bits(
         study.record_many(records)
     for suggestion in study.ask(count=20):
         study.tell(suggestion.id, 2.0)
-    events = study.look(lambda _, log: study.access.read(log))
-
-    def folded() -> state.StudyState:
-        return fold_log(state.StudyState(study.spec), *events)
 
     def by(how: Callable[..., Any]) -> None:
         for name in ("kernel_for", "ready"):
             monkeypatch.setattr(state, name, lambda function, *given, work=1: how(function, *given))
 
     by(lambda function, *given: as_written(function))
-    by_runs = folded()
+    by_runs = from_log(study)
     monkeypatch.setattr(fold_records, "LEAST", sys.maxsize)
-    one_by_one = folded()
+    one_by_one = from_log(study)
     for name, array in one_by_one.book._asdict().items():
         if name == "table":
             array, other = one_by_one.open_table(), by_runs.open_table()
@@ -89,7 +81,7 @@ def test_runs_of_records_are_folded_to_the_same_bits(
     assert one_by_one.book.at[0].held > 500
     assert by_runs.differences(one_by_one) == []
     by(kernel)
-    assert by_runs.differences(folded()) == []
+    assert by_runs.differences(from_log(study)) == []
     study.close()
 
 

@@ -16,9 +16,8 @@ from rank1 import Study
 from rank1.compiled import kernel
 from rank1.studies import any_grid, live_design, planning, state
 from rank1.studies.events import HELD_OUT, REPEAT, Kind
-from rank1.studies.state import StudyState
 from rank1.studies.storage.sqlite import SqliteReader, SqliteTransaction
-from rank1.studies.unit_of_work import fold_log
+from tests.studies.support import from_log
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -140,10 +139,6 @@ def test_a_fold_is_the_same_compiled(
     compiled = from_log(study)
     assert plain.differences(compiled) == []
     assert is_whole(study)
-
-
-def from_log(study: Study) -> StudyState:
-    return fold_log(StudyState(study.spec), *study.look(lambda _, log: study.access.read(log)))
 
 
 def test_the_journal_may_be_short(

@@ -45,7 +45,7 @@ def folded(events: list[Event]) -> StudyState:
     state = StudyState(read_spec(events[0].data))
     rows = [tuple(getattr(event, name) for name in RECORD.names or ()) for event in events]
     texts = {event.seq: event.data for event in events}
-    state.fold(columns(np.array(rows, RECORD)), texts.__getitem__)
+    state.fold(columns(np.array(rows, RECORD)), texts)
     return state
 
 

@@ -27,7 +27,7 @@ from rank1.studies.events import Event
 from rank1.studies.state import StudyState
 from rank1.studies.storage.postgres import PostgresReader
 from rank1.studies.storage.sqlite import SqliteReader
-from rank1.studies.unit_of_work import fold_log
+from tests.studies.support import from_log
 
 pytestmark = [
     pytest.mark.usefixtures("uncompiled"),
@@ -67,7 +67,7 @@ def same_as_literal(study: Study) -> None:
     ).take(events)  # fmt: skip
     for state in (
         study.look(lambda state, log: state),
-        fold_log(StudyState(spec), *study.look(lambda _, log: study.access.read(log))),
+        from_log(study),
         study.look(lambda state, log: StudyState.from_bytes(spec, state.to_bytes())),
     ):
         compare(state, literal, events)

@@ -28,12 +28,12 @@ def first_stop(means: Any, confidence: float, pulls: Pulls, seed: int) -> tuple[
     )
     rng, rule = np.random.default_rng(seed), rule_of((2, 2), confidence, 0.0, True)
     seq = 1
-    state.fold(as_events([Event(Kind.CREATED)], 1, 0.0), lambda seq: None)
+    state.fold(as_events([Event(Kind.CREATED)], 1, 0.0))
 
     def add(event: Event, at: float) -> None:
         nonlocal seq
         seq += 1
-        state.fold(as_events([event], seq, at), lambda seq: None)
+        state.fold(as_events([event], seq, at))
 
     for now, chosen in pulls:
         for late in state.overdue(now):

@@ -118,7 +118,16 @@ def test_history_is_no_evidence_in_studies_that_draw(create: Callable[..., Study
     ],
 )
 def test_a_lift_in_words(estimate: float, low: float, high: float, expected: str) -> None:
-    assert str(Lift(("x",), False, estimate, low, high)) == expected
+    assert str(Lift(("x",), False, estimate, low, high, mean=2.0, over_mean=1.0)) == expected
+
+
+@pytest.mark.parametrize("goal", ["find", "earn"])
+def test_an_arm_without_results_is_no_runner_up(create: Callable[..., Study], goal: str) -> None:
+    study = create(IMAGE, goal=goal)
+    shown = study.ask()
+    study.tell(shown.id, 1.0)
+    leader = shown.levels["image"]
+    assert study.best().statement == f"Keep going: {leader} leads; by how much isn't known yet."
 
 
 def test_no_lift_over_a_level_that_was_never_shown(create: Callable[..., Study]) -> None:
@@ -127,9 +136,7 @@ def test_no_lift_over_a_level_that_was_never_shown(create: Callable[..., Study])
     play(study, {"x": 0.2, "y": 0.8}, 1000, spread=0.1)
     study.revise(add={"image": ["z"]})
     found = study.best()
-    assert found.statement == (
-        "Keep going: y leads over z, the runner-up; by how much isn't known yet."
-    )
+    assert found.statement == "Keep going: y leads; by how much isn't known yet."
     assert found.lift is not None
     assert math.isnan(found.lift["estimate"])
     estimates = {each["label"]: each["estimate"] for each in found.levels["image"]}

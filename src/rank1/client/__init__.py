@@ -8,7 +8,7 @@ from typing import Any
 
 from rank1.client.assigning import Assignment, Recorder
 from rank1.client.study import RemoteFit, RemoteStudy, study_path
-from rank1.client.transport import Transport
+from rank1.client.transport import Transport, without_none
 
 __all__ = ["Assignment", "Client", "Recorder", "RemoteFit", "RemoteStudy"]
 
@@ -50,8 +50,7 @@ class Client(Transport):
         **settings: Any,
     ) -> RemoteStudy:
         """Create a study; see `Study.create` for the settings. Requires an admin's token."""
-        body = {"name": name, "rows": rows, "columns": columns, "sides": sides, **settings}
-        told = {field: value for field, value in body.items() if value is not None}
+        told = without_none(name=name, rows=rows, columns=columns, sides=sides, **settings)
         self.post("/v1/studies", told, key=secrets.token_hex(16))
         return RemoteStudy(self, name)
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from rank1 import atomic, checks
 from rank1.assignment import assign
-from rank1.client.transport import Transport, encoded, error_of, report_body
+from rank1.client.transport import Transport, encoded, error_of, report_body, without_none
 from rank1.errors import Rank1Error, StorageError
 
 __all__ = ["Assigning", "Assignment", "Recorder"]
@@ -132,13 +132,7 @@ class Assigning:
         """Send "records" or "rewards" in the service's format; a unit counts only once."""
         answers: list[Rank1Error | None] = []
         for begin in range(0, len(bodies), PART):
-            part = [
-                # A study takes True for 1; over HTTP, true isn't a number.
-                {**each, "reward": float(each["reward"])}
-                if isinstance(each.get("reward"), bool)
-                else each
-                for each in bodies[begin : begin + PART]
-            ]
+            part = bodies[begin : begin + PART]
             found = self._client.post(f"{self._path}/{what}", {what: part})["results"]
             answers += [
                 error_of(each["status"], each.get("problem")) if each["status"] >= 400 else None
@@ -210,7 +204,7 @@ class Recorder:
         self._add("rewards", report_body(checks.REWARD, (unit, reward, guardrails)))
 
     def _add(self, what: str, item: dict[str, Any]) -> None:
-        line = encoded([what, {name: value for name, value in item.items() if value is not None}])
+        line = encoded([what, without_none(**item)])
         what, item = json.loads(line)
         with self._changed:
             self._file.write(line + "\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, overload
 from urllib.parse import quote
 
-from rank1 import checks
+from rank1 import atomic, checks
 from rank1.client.assigning import Assigning
-from rank1.client.transport import Transport, error_of, renamed, report_body
+from rank1.client.transport import Transport, error_of, renamed, report_body, without_none
 from rank1.documents import (
     Best,
     Forecast,
@@ -46,6 +47,8 @@ Fallback = Mapping[str, str] | tuple[str, str]
 SILENCE = 1.0
 #: Reports or rewards in one request.
 PART = 5000
+#: The number of a line in an error about a history, such as "line 3 of the history".
+LINE = re.compile(r"(?<=\bline )\d+(?= of the history$| \()")
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,7 @@ class RemoteStudy(Assigning):
 
     def about(self) -> dict[str, Any]:
         """Get the study's settings, sides and counts."""
-        found: dict[str, Any] = self._client.get(self._path)
-        return found
+        return self._client.get(self._path)
 
     @property
     def sides(self) -> dict[str, list[str]]:
@@ -185,12 +187,12 @@ class RemoteStudy(Assigning):
             if unit is not None and count not in (None, 1):
                 raise InputError("count", count, "1 if a unit is given")
             if count is None or unit is not None:
-                body = _given(unit=unit, data=data, given=given)
+                body = without_none(unit=unit, data=data, given=given)
                 one = read_document(
                     Suggestion, client.post(f"{self._path}/ask", body, key, timeout)
                 )
                 return one if count is None else [one]
-            body = _given(count=count, data=data, given=given)
+            body = without_none(count=count, data=data, given=given)
             many = client.post(f"{self._path}/ask/batch", body, key, timeout)["results"]
             return [read_document(Suggestion, each["suggestion"]) for each in many]
         except (StorageError, EndedError) as error:
@@ -206,7 +208,7 @@ class RemoteStudy(Assigning):
         """Report the reward of a suggestion; returns None for a fallback's suggestion."""
         if id == "":
             return None
-        body = _given(**report_body(checks.REPORT, (id, reward, guardrails)))
+        body = without_none(**report_body(checks.REPORT, (id, reward, guardrails)))
         return read_document(Report, self._client.post(f"{self._path}/tell", body))
 
     def tell_many(
@@ -248,7 +250,7 @@ class RemoteStudy(Assigning):
         **two_sided: Iterable[str],
     ) -> int:
         """Add and retire levels; returns the number of the revision. See `Study.revise`."""
-        body, key = _given(add=add, retire=retire, **two_sided), secrets.token_hex(16)
+        body, key = without_none(add=add, retire=retire, **two_sided), secrets.token_hex(16)
         return int(self._client.post(f"{self._path}/revisions", body, key)["revision"])
 
     def retire(self) -> None:
@@ -280,8 +282,6 @@ class RemoteStudy(Assigning):
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write a report for readers who don't know the study; see `Study.report`."""
-        from rank1 import atomic
-
         with atomic.whole_file(path) as temporary, temporary.open("wb") as file:
             file.writelines(self._client.lines(f"{self._path}/report"))
 
@@ -316,10 +316,7 @@ class RemoteStudy(Assigning):
 
     def history(self, after: int | None = None, limit: int = 100, **query: Any) -> dict[str, Any]:
         """Get a page of the log: its `events`, and `next`, which continues with the next page."""
-        found: dict[str, Any] = self._client.get(
-            f"{self._path}/history", after=after, limit=limit, **query
-        )
-        return found
+        return self._client.get(f"{self._path}/history", after=after, limit=limit, **query)
 
     def events(
         self,
@@ -338,33 +335,41 @@ class RemoteStudy(Assigning):
         self, history: History, key: str | None = None, columns: Mapping[str, str] | None = None
     ) -> Imported:
         """Import up to 10,000 lines of rewards from elsewhere; see `Study.import_history`."""
-        skipped, lines = 0, history
-        if isinstance(history, str | os.PathLike):
-            from rank1.studies.history import history_lines
+        if not isinstance(history, str | os.PathLike):
+            if columns:
+                expected = "None if rows are given, which have no column names"
+                raise InputError("columns", columns, expected)
+            return self._import(history, key, 0)
+        from rank1.studies.history import history_lines
 
-            sides, told = list(self.sides), []
-            for line in history_lines(history, sides, columns):
-                if line.trials is not None:
-                    more = {"successes": line.reward, "trials": line.trials}
-                elif line.reward is not None:
-                    more = {"reward": line.reward, "count": line.count}
-                else:
-                    skipped += 1
-                    continue
-                told.append({**dict(zip(sides, line.labels, strict=True)), **more})
-            lines = told
-        elif columns:
-            raise InputError(
-                "columns", columns, "None if rows are given, which have no column names"
+        sides, skipped = list(self.sides), 0
+        told: dict[int, dict[str, Any]] = {}
+        for line in history_lines(history, sides, columns):
+            if line.trials is not None:
+                more = {"successes": line.reward, "trials": line.trials}
+            elif line.reward is not None:
+                more = {"reward": line.reward, "count": line.count}
+            else:
+                skipped += 1
+                continue
+            told[line.number] = {**dict(zip(sides, line.labels, strict=True)), **more}
+        try:
+            return self._import(list(told.values()), key, skipped)
+        except (InputError, InputTypeError) as error:  # it numbers the lines of the request
+            own = dict(enumerate(told, 1))
+            error.context, error.hint = (
+                text and LINE.sub(lambda found: str(own.get(int(found[0]), found[0])), text)
+                for text in (error.context, error.hint)
             )
+            raise
+
+    def _import(self, rewards: Any, key: str | None, skipped: int) -> Imported:
         with renamed(rewards="history"):
-            found = self._client.post(f"{self._path}/imports", {"rewards": lines}, key)
+            found = self._client.post(f"{self._path}/imports", {"rewards": rewards}, key)
         return read_document(Imported, {**found, "skipped": skipped})
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write a line for each suggestion, as JSONL or CSV; returns the number of lines."""
-        from rank1 import atomic
-
         format = os.fspath(path).rpartition(".")[2]
         if format not in ("jsonl", "csv"):
             raise FileError(f"{os.fspath(path)!r} must end with .jsonl or .csv", where=str(path))
@@ -395,11 +400,6 @@ class RemoteStudy(Assigning):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    """Return the fields that aren't None: an older service refuses fields it doesn't know."""
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _levels(fallback: Any) -> dict[str, str]:

@@ -14,15 +14,9 @@ from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
 from rank1 import checks, errors
-from rank1.errors import (
-    BackendError,
-    InputError,
-    InputTypeError,
-    Rank1Error,
-    StorageError,
-)
+from rank1.errors import BackendError, InputError, InputTypeError, Rank1Error, StorageError
 
-__all__ = ["Transport", "encoded", "error_of", "renamed", "report_body"]
+__all__ = ["Transport", "encoded", "error_of", "renamed", "report_body", "without_none"]
 
 #: Statuses after which a retry may succeed.
 RETRIED = (408, 429, 500, 502, 503, 504)
@@ -56,7 +50,6 @@ def error_of(status: int, document: Any) -> Rank1Error:
     ('count', 'count must be above 0, got 0')
     """
     fields = document if isinstance(document, dict) else {}
-    error: Rank1Error
     remedy = fields.get("remedy")
     kind: Any = _CLASSES.get(
         str(fields.get("type")), StorageError if status >= 500 else BackendError
@@ -76,8 +69,7 @@ def error_of(status: int, document: Any) -> Rank1Error:
         error.context = fields.get("context")
         return error
     detail = fields.get("detail", f"the service answered {status}")
-    error = kind(str(detail), remedy, status=status, ours=ours)
-    return error
+    return kind(str(detail), remedy, status=status, ours=ours)
 
 
 #: Errors that a retry can't fix.
@@ -94,10 +86,11 @@ class Transport:
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
             asked = "the text that `rank1 serve token create` printed"
             raise InputError("token", token, asked, got="something else")
-        self._https = parts.scheme == "https"
-        self._place = (parts.hostname, parts.port or (443 if self._https else 80))
+        https = parts.scheme == "https"
+        self._kind = http.client.HTTPSConnection if https else http.client.HTTPConnection
+        self._place = (parts.hostname, parts.port or self._kind.default_port)
         self._path = parts.path.rstrip("/")
-        self._token = token
+        self._headers = {"Authorization": f"Bearer {token}"}
         self._timeout = checks.number("timeout", timeout, 0, 1e6, above=True)
         self._local = threading.local()
         self.silent_until = 0.0
@@ -121,7 +114,7 @@ class Transport:
 
     def get(self, path: str, timeout: float | None = None, **query: Any) -> Any:
         """Send a GET request; returns the JSON of the answer."""
-        asked = {name: value for name, value in query.items() if value is not None}
+        asked = without_none(**query)
         return self._call(
             "GET", path + (f"?{urlencode(asked, doseq=True)}" if asked else ""), None, {}, timeout
         )
@@ -176,21 +169,17 @@ class Transport:
     ) -> tuple[int, float, bytes]:
         """Send a request once; returns the status, seconds to wait before a retry, and the body."""
         link = self._link(timeout)
-        link.request(method, self._path + path, body, {**self._headers(), **headers})
+        link.request(method, self._path + path, body, {**self._headers, **headers})
         answer = link.getresponse()
         data = answer.read()
         wait = answer.headers.get("Retry-After", "")
         return answer.status, float(wait) if wait.isdigit() else 0.0, data
 
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._token}"}
-
     def _link(self, timeout: float) -> http.client.HTTPConnection:
         """Return this thread's connection."""
         link: http.client.HTTPConnection | None = getattr(self._local, "link", None)
         if link is None:
-            kind = http.client.HTTPSConnection if self._https else http.client.HTTPConnection
-            link = self._local.link = kind(*self._place, timeout=timeout)
+            link = self._local.link = self._kind(*self._place, timeout=timeout)
         link.timeout = timeout
         if link.sock is not None:
             link.sock.settimeout(timeout)
@@ -198,10 +187,9 @@ class Transport:
 
     def lines(self, path: str) -> Iterable[bytes]:
         """Yield the lines of a stream, using a separate connection."""
-        kind = http.client.HTTPSConnection if self._https else http.client.HTTPConnection
-        link = kind(*self._place, timeout=self._timeout)
+        link = self._kind(*self._place, timeout=self._timeout)
         try:
-            link.request("GET", self._path + path, headers=self._headers())
+            link.request("GET", self._path + path, headers=self._headers)
             answer = link.getresponse()
             if answer.status >= 300:
                 raise error_of(answer.status, _json(answer.read()))
@@ -212,6 +200,11 @@ class Transport:
             raise StorageError("the stream broke off", repr(error)) from None
         finally:
             link.close()
+
+
+def without_none(**fields: Any) -> dict[str, Any]:
+    """Return the fields that aren't None: an older service refuses fields it doesn't know."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def checked_key(key: str) -> str:

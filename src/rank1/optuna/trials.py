@@ -279,7 +279,7 @@ class Trials:
                 events.append(event)
                 self.seq += 1
         if events:
-            self.state.fold(as_events(events, first, 0.0), lambda seq: None, chosen)
+            self.state.fold(as_events(events, first, 0.0), issued=chosen)
 
     def _event(self, entry: TrialEvent) -> Event | None:
         """The entry as an event in the log of a live study; None if there is nothing to learn."""

@@ -8,6 +8,7 @@ ignored.
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from rank1.design.bets import LARGEST_MEAN, LEAST_MEAN, MOST
 from rank1.design.shares import PRIOR
+from rank1.design.wealth import log_e_of
 from rank1.studies.live_design import LiveDesign
 
 __all__ = ["MOST_ARMS", "AnyGrid", "AnyVerdict"]
@@ -61,9 +63,7 @@ class AnyGrid:
         for place, number in enumerate(range(self._next, live.number)):
             self._take(live, number, rows[ends[place] : ends[place + 1]])
         self._next = live.number
-        now = AnyGrid.__new__(AnyGrid)  # a copy, because the current version can still get rewards
-        now._logs, now._close = self._logs.copy(), {k: v.copy() for k, v in self._close.items()}
-        now._counts, now._sums = self._counts.copy(), self._sums.copy()
+        now = copy.deepcopy(self)  # because the current version can still get rewards
         now._take(live, live.number, rows[ends[-2] :])
         return now._said(live)
 
@@ -73,10 +73,10 @@ class AnyGrid:
         for side in live.design.chosen:
             own = live.allowed(side)
             kept = np.multiply.outer(kept, own).ravel()
-        log_e = _log_means(self._logs)
+        log_e = log_e_of(self._logs)
         out = log_e >= math.log((2 if lift else 1) / alpha)
         if self._leader in self._close:
-            close = _log_means(self._close[self._leader])
+            close = log_e_of(self._close[self._leader])
             out |= close >= math.log(2 * max(1, len(log_e) - 1) / alpha)
         rivals = kept & ~out
         if self._leader >= 0:
@@ -87,7 +87,8 @@ class AnyGrid:
     def _take(self, live: LiveDesign, number: int, rows: NDArray[Any]) -> None:
         """Bet on the rewards that arrived during a version, whose leader and fit precede them."""
         version = live.versions[number]
-        arms, x, count = live.chosen_arms(rows["arm"]), live.scaled(rows), rows["count"]
+        arms, count = live.chosen_arms(rows["arm"]), rows["count"]
+        x = live.design.scaled(rows["value"])
         if version.bets:
             mean = max(self._sums.sum(), 0.5) / max(self._counts.sum(), 1.0)
             fit = (self._sums + PRIOR) / (self._counts + PRIOR / mean)
@@ -131,8 +132,3 @@ def _bet(
     k = arms[~ahead]
     gained = np.log1p(c[k] * ((rho[k] - 1) * (x[~ahead] - m[k]))[:, None])
     np.add.at(logs, k, count[~ahead][:, None] * gained)
-
-
-def _log_means(logs: Floats) -> Floats:
-    most = logs.max(axis=1)
-    return most + np.log(np.exp(logs - most[:, None]).mean(axis=1))

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rank1.documents import Best
 from rank1.studies.arms import NO_TOTALS, leading_arms, level_totals
-from rank1.studies.best_drawn import best_drawn
-from rank1.studies.delays import delay_warnings, silence_warnings
+from rank1.studies.best_drawn import best_drawn, conclusions
+from rank1.studies.delays import NO_RULE, delay_warnings, silence_warnings
 from rank1.studies.examination import examine
 from rank1.studies.spec import Spec
 from rank1.studies.state import StudyState
@@ -68,11 +68,10 @@ def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Bes
             found_tables["pending"] = pending
 
     warnings = delay_warnings(state)
-    may_stop, why_not = spec.forgetting is None and not warnings, ""
+    no_rule = NO_RULE if warnings else ""
     if spec.forgetting is not None:
-        why_not = "the study forgets old rewards"
-    elif warnings:
-        why_not = "delays depend on the reward"
+        no_rule = "no stopping rule applies, because the study forgets old rewards"
+    may_stop = not no_rule
 
     def labels(*levels: int) -> tuple[str, ...]:
         return tuple(names[k] for names, k in zip(sides.values(), levels, strict=True))
@@ -80,10 +79,11 @@ def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Bes
     def called(*levels: int) -> str:
         return name(labels(*levels))
 
-    def reason(one: stopping.Verdict) -> str:
+    def worded(one: stopping.Verdict) -> dict[str, Any]:
         if not may_stop:
-            return f"no stopping rule applies, because {why_not}; {called(*one.leader)} leads"
-        return dataclasses.replace(one, tolerance=one.tolerance * width).reason_with(called)
+            return {"stop": False, "reason": f"{no_rule}; {called(*one.leader)} leads"}
+        told = dataclasses.replace(one, tolerance=one.tolerance * width)
+        return {"stop": one.stop, "reason": told.reason_with(called)}
 
     doubt = None
     if ruled.stop and may_stop and not any_grid.stop:
@@ -102,7 +102,7 @@ def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Bes
         confidence=spec.confidence,
         tolerance=spec.tolerance,
         drawn=False,
-        no_rule="" if may_stop else f"no stopping rule applies, because {why_not}",
+        no_rule=no_rule,
         ended=bool(state.book.at[0].retired),
     )
     arms = leading_arms(state, won, counts, pending, out, finding.leader)
@@ -115,28 +115,13 @@ def best_counted(state: StudyState, spec: Spec, now: float, tables: bool) -> Bes
         effects=effects,
         rate=float(low + width * won.sum() / total) if total else math.nan,
         equal_split=low + width * mean_of_all(won, lost),
-        stop=finding.stop,
-        reason=reason(ruled),
-        any_grid_stop=any_grid.stop and may_stop,
-        any_grid_reason=reason(any_grid),
-        confidence=spec.confidence,
-        tolerance=spec.tolerance,
-        recommended=state.recommended(),
-        totals=state.counts(),
-        statement=finding.statement,
-        next_step=finding.next_step,
-        doubt=finding.objection,
         assumes=_assumed(spec, len(sides)),
-        lift=None if finding.lift is None else finding.lift.to_dict(),
-        verdicts={
-            "one_order": {"stop": finding.order_stop, "reason": reason(ruled)},
-            "any_grid": {"stop": any_grid.stop and may_stop, "reason": reason(any_grid)},
-        },
         levels=_levels(state, effects, out, level_totals(state, won, counts, pending)),
         arms=arms,
         out_arms=int(out.sum()),
         interval=tuple(arms[0]["interval"]) if arms else None,
         warnings=warnings + silence_warnings(state),
+        **conclusions(state, finding, worded(ruled), worded(any_grid)),
     )
 
 

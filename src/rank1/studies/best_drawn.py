@@ -13,8 +13,9 @@ from rank1.documents import Best
 from rank1.studies.arms import NO_TOTALS, leading_arms, level_totals
 from rank1.studies.look import Look
 from rank1.studies.state import StudyState
+from rank1.studies.words import Finding
 
-__all__ = ["best_drawn"]
+__all__ = ["best_drawn", "conclusions"]
 
 Floats = NDArray[np.float64]
 
@@ -61,21 +62,8 @@ def best_drawn(state: StudyState, now: float) -> Best:
         effects=effects,
         rate=float(low + width * won.sum() / total) if total else math.nan,
         equal_split=_equal_split(look),
-        stop=finding.stop,
-        reason=look.order["reason"],
-        any_grid_stop=look.arms["stop"],
-        any_grid_reason=look.arms["reason"],
-        confidence=spec.confidence,
-        tolerance=spec.tolerance,
-        recommended=state.recommended(),
-        totals=state.counts(),
         pending=pending,
-        statement=finding.statement,
-        next_step=finding.next_step,
-        doubt=finding.objection,
         assumes=look.assumed(),
-        lift=None if finding.lift is None else finding.lift.to_dict(),
-        verdicts={"one_order": look.order, "any_grid": look.arms},
         levels=levels,
         arms=leading_arms(state, won, counts, pending, out, leader),
         out_arms=int(out.sum()),
@@ -83,7 +71,29 @@ def best_drawn(state: StudyState, now: float) -> Best:
         holdout=_holdout(look),
         version=look.live.number,
         warnings=look.warnings() + _guardrails(look),
+        **conclusions(state, finding, look.order, look.arms),
     )
+
+
+def conclusions(
+    state: StudyState, finding: Finding, one_order: dict[str, Any], any_grid: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the fields of `Best` that follow from a finding and the two verdicts."""
+    return {
+        "stop": finding.stop,
+        "reason": one_order["reason"],
+        "any_grid_stop": any_grid["stop"],
+        "any_grid_reason": any_grid["reason"],
+        "verdicts": {"one_order": one_order, "any_grid": any_grid},
+        "confidence": state.spec.confidence,
+        "tolerance": state.spec.tolerance,
+        "recommended": state.recommended(),
+        "totals": state.counts(),
+        "statement": finding.statement,
+        "next_step": finding.next_step,
+        "doubt": finding.objection,
+        "lift": None if finding.lift is None else finding.lift.to_dict(),
+    }
 
 
 def _beside(upper: Floats, mark: float, out: NDArray[np.bool_]) -> Floats:

@@ -12,6 +12,7 @@ __all__ = ["delay_warnings", "needs_equal_delays", "silence_warnings"]
 
 #: Rewards of each kind, and standard errors, required to warn about a difference in delays.
 LEAST, CLEAR = 30, 4.0
+NO_RULE = "no stopping rule applies, because delays depend on the reward"
 
 
 def needs_equal_delays(state: StudyState) -> bool:

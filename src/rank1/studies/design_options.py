@@ -41,16 +41,12 @@ def design_options(sides: Sides, control: Mapping[str, str] | None, **told: Any)
         raise InputError("new_levels", "add", expected, "only levels of given sides are added")
     found["guardrails"] = _guardrails(found["guardrails"])
     check_floor(found["floor"], {side: len(sides[side]) for side in sides if side not in given})
-    if control is None and found["holdout"]:
-        raise InputError(
-            "holdout", found["holdout"], "0 for a study without a control",
-            "units that are held out are shown the control",
-        )  # fmt: skip
-    if control is None and found["guardrails"]:
-        raise InputError(
-            "guardrails", found["guardrails"], "empty for a study without a control",
-            "harm is measured against the control",
-        )  # fmt: skip
+    for name, expected, hint in (
+        ("holdout", "0", "units that are held out are shown the control"),
+        ("guardrails", "empty", "harm is measured against the control"),
+    ):
+        if control is None and found[name]:
+            raise InputError(name, found[name], f"{expected} for a study without a control", hint)
     return found
 
 

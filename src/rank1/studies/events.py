@@ -17,13 +17,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.errors import (
-    FormatError,
-    InputError,
-    InputTypeError,
-    UnknownSuggestionError,
-    shown,
-)
+from rank1.errors import FormatError, InputError, InputTypeError, UnknownSuggestionError, shown
 
 __all__ = [
     "COLUMNS",

@@ -62,10 +62,8 @@ def page_lines(
         if asked.kind == Kind.RECORDED and not math.isnan(asked.value):
             became[asked.seq] = {Kind.REPORTED: asked._replace(tag=0)}
     rewards = [one[Kind.REPORTED].seq for one in became.values() if Kind.REPORTED in one]
-    metrics, names = (
-        guardrails_with(log, study.id, state.spec, rewards),
-        list(state.spec.guardrails),
-    )
+    metrics = guardrails_with(log, study.id, state.spec, rewards)
+    names = list(state.spec.guardrails)
     for asked in page:
         outcome = became.get(asked.seq, {})
         told, expired = outcome.get(Kind.REPORTED), outcome.get(Kind.EXPIRED)
@@ -225,7 +223,8 @@ def replay_log(
     arms = living[_shown(events)[counted]]
     times = np.where(history, events.tag[counted], 1) * (arms >= 0)
     order = np.argsort(arms, kind="stable")
-    values = np.array([spec.scaled(x) for x in events.value[counted].tolist()])
+    low, high = spec.reward_range
+    values = (events.value[counted] - low) / (high - low)
     rewards = np.repeat(values[order], times[order])
     if not len(rewards):
         raise InputError(
@@ -242,7 +241,6 @@ def replay_log(
     seed = checks.integer("seed", seed, 0)
     with generator(np.random.SeedSequence(seed)) as rng:
         kernel_for(_replay, state, work=len(rewards))(state, rng, rewards, begins, used, result)
-    low, high = spec.reward_range
 
     def labels(arm: int) -> tuple[str, ...]:
         return tuple(known.named(known.arms_of([arm])[0]).values())

@@ -18,6 +18,7 @@ from rank1.studies.order import Replayer, grids_of, read_order
 from rank1.studies.spec import Spec
 from rank1.studies.state import Change, StudyState
 from rank1.studies.storage import Reader
+from rank1.studies.words import name
 
 if TYPE_CHECKING:
     from rank1.fit import Fit, Replay
@@ -96,7 +97,7 @@ class StudyFit:
             lines.append(f"{side}: {shown}" + (", …" if len(ranked) > 6 else ""))
         advice = textwrap.wrap(self.advice, 100)
         lines += [
-            f"{_name(arm)}: mean {rate:.3g}, fitted {fitted:.3g}"
+            f"{name(arm)}: mean {rate:.3g}, fitted {fitted:.3g}"
             for arm, rate, fitted, _ in self.deviating[: max(0, min(2, 10 - len(lines + advice)))]
         ]
         return "\n".join(lines + advice)
@@ -232,7 +233,7 @@ def _advice(found: StudyFit, reported: bool, testable: bool) -> str:
     if p <= LEVEL:
         worst = found.deviating[0]
         return (
-            f"The grid isn't of rank one (p = {p:.3g}): {_name(worst.arm)} has a mean of "
+            f"The grid isn't of rank one (p = {p:.3g}): {name(worst.arm)} has a mean of "
             f"{worst.rate:.3g} where {worst.fitted:.3g} would fit. Look at the verdict that "
             "doesn't assume rank one, and use a policy that doesn't, such as kl_ucb or thompson. "
             "If you repeat this test, do it each time the number of reports has doubled, and "
@@ -241,8 +242,8 @@ def _advice(found: StudyFit, reported: bool, testable: bool) -> str:
     if hidden:
         return (
             f"No evidence against rank one (p = {p:.3g}), but {len(hidden)} of {arms} arms have "
-            f"too few pulls to show whether they match {_name(found.leader)}: a second peak "
-            f"could hide there, above all at {_name(hidden[0])} (power {found.power:.0%}). Don't "
+            f"too few pulls to show whether they match {name(found.leader)}: a second peak "
+            f"could hide there, above all at {name(hidden[0])} (power {found.power:.0%}). Don't "
             "rely on rank one for these arms: look at the verdict that doesn't assume it, or give "
             "them more pulls."
         )
@@ -251,7 +252,3 @@ def _advice(found: StudyFit, reported: bool, testable: bool) -> str:
         f"peak (power at least {found.power:.0%}): you can use methods that assume rank one, such "
         "as the stopping rule."
     )
-
-
-def _name(arm: Sequence[str]) -> str:
-    return " × ".join(arm)

@@ -394,14 +394,11 @@ def fold_events(
                 one = table[k]
                 now = rules.design == 0 or rules.by_window == 0
                 credit(state, book, one.arm, one.living, one.tag, events.value[e], one.asked, now)
-                one.status, one.value = (
-                    GONE if now or one.tag == REPEAT else REPORTED,
-                    events.value[e],
-                )
+                one.status = GONE if now or one.tag == REPEAT else REPORTED
+                one.value = events.value[e]
                 if rules.by_window == 0 and one.tag != REPEAT:
-                    note_delay(
-                        book, scaled(book, events.value[e]), float(at.suggested - one.number)
-                    )
+                    delay = float(at.suggested - one.number)
+                    note_delay(book, scaled(book, events.value[e]), delay)
             elif k >= 0 and not give_back(state, book, k):
                 return e + 1, FORGET
         elif kind == _HISTORY:

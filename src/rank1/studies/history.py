@@ -20,8 +20,8 @@ from rank1.policies.base import has_counts
 from rank1.studies.events import Event, Kind, check_text
 from rank1.studies.history_file import MEASURES, Line, file_lines, line_of
 from rank1.studies.state import StudyState
-from rank1.studies.suggestions import check_reward, key_used
-from rank1.studies.unit_of_work import StudyAccess, UnitOfWork
+from rank1.studies.suggestions import check_reward
+from rank1.studies.unit_of_work import StudyAccess, UnitOfWork, key_used
 
 __all__ = ["History", "history_lines", "import_history"]
 
@@ -217,7 +217,7 @@ def _summed(arms: array[int], values: array[float], counts: array[int]) -> Tally
 
 
 def history_lines(
-    history: History, sides: Sequence[str], columns: Mapping[str, str] | None = None
+    history: History, sides: Sequence[str], columns: Mapping[str, str] | None
 ) -> Iterator[Line]:
     """Yield the lines of a history."""
     if isinstance(history, str | os.PathLike):

@@ -33,19 +33,11 @@ class Line(NamedTuple):
 
 
 def file_lines(
-    path: Path, sides: Sequence[str], columns: Mapping[str, str] | None = None
+    path: Path, sides: Sequence[str], columns: Mapping[str, str] | None
 ) -> Iterator[Line]:
-    """Yield the lines of a CSV, JSONL or Parquet file.
+    """Yield the lines of a CSV, JSONL or Parquet file: see `Study.import_history`.
 
-    Parameters
-    ----------
-    path
-        The file. The separator of a CSV file and its encoding (UTF-8 or Latin-1) are detected.
-    sides
-        The names of the sides.
-    columns
-        The file's own column names, if they aren't the names of the sides, "reward", "count",
-        "successes" and "trials".
+    The separator of a CSV file and its encoding (UTF-8 or Latin-1) are detected.
     """
     own = {name: name for name in (*sides, *MEASURES)} | dict(columns or {})
     for name in own:

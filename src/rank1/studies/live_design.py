@@ -265,10 +265,6 @@ class LiveDesign:
             found = found * at.levels + arms // at.stride % at.levels
         return found
 
-    def scaled(self, rows: NDArray[Any]) -> Floats:
-        """Scale the rewards of rows to [0, 1]."""
-        return self.design.scaled(rows["value"])
-
     def verdict(self) -> Verdict:
         """Return the current verdict, assuming one order; the journal must be settled."""
         return design.verdict(self.design, self.current, self.wealth)

@@ -14,7 +14,7 @@ from rank1.documents import above
 from rank1.stopping.rule import odds_of
 from rank1.studies.any_grid import MOST_ARMS, AnyGrid
 from rank1.studies.beside import beside
-from rank1.studies.delays import delay_warnings, needs_equal_delays, silence_warnings
+from rank1.studies.delays import NO_RULE, delay_warnings, needs_equal_delays, silence_warnings
 from rank1.studies.state import StudyState
 from rank1.studies.words import ORDER, Doubt, Finding, Lift, name, percent
 
@@ -24,7 +24,6 @@ Floats = NDArray[np.float64]
 
 #: By how many standard errors averages must contradict a lift that assumes products of factors.
 CONTRADICTION = 3.0
-NO_RULE = "no stopping rule applies, because delays depend on the reward"
 
 
 class Look:
@@ -40,7 +39,8 @@ class Look:
         self.chosen = self.live.design.chosen
         #: An order is assumed if more than one side has a choice; without a choice, an arm is
         #: alone.
-        choices = sum(len(state.living[s]) > 1 for s in self._chosen_names())
+        sides = [side for side in state.labels if side not in self.spec.given]
+        choices = sum(len(state.living[side]) > 1 for side in sides)
         self.ordered, self.alone = choices > 1, choices == 0
         stop = self.said.stop or self.alone
         self.order: dict[str, Any] = {"stop": stop, "reason": self._order_reason()}
@@ -50,9 +50,6 @@ class Look:
         if self.delays:
             reason = f"{NO_RULE}; {name(self.called(self.leader))} leads"
             self.order = self.arms = {"stop": False, "reason": reason}
-
-    def _chosen_names(self) -> list[str]:
-        return [side for side in self.state.labels if side not in self.spec.given]
 
     def called(self, levels: Sequence[int]) -> tuple[str, ...]:
         """Return the labels of an arm's chosen sides, from levels of chosen sides or of all."""
@@ -238,8 +235,7 @@ class Look:
         """Return which levels of a side have rewards; for others, the fit is a guess."""
         sizes = self.live.design.sizes
         others = tuple(k for k in range(len(sizes)) if k != side)
-        found: NDArray[np.bool_] = self.state.book.counts.reshape(sizes).sum(others) > 0
-        return found
+        return self.state.book.counts.reshape(sizes).sum(others) > 0
 
     def _second(self) -> list[int]:
         """Return the leader with one level changed, while nothing is known yet."""

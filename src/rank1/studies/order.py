@@ -18,8 +18,9 @@ from rank1.compiled import generator, kernel_for, record
 from rank1.policies.base import Records, choose, expects, update
 from rank1.policies.folding import give_up, learn_count, load_tallies
 from rank1.studies.events import REPEAT, Events, Expiry, Kind
+from rank1.studies.levels import Change, Levels
 from rank1.studies.spec import Spec, started
-from rank1.studies.state import FADING, Change
+from rank1.studies.state import FADING
 
 __all__ = ["Order", "Replayer", "read_order"]
 
@@ -94,17 +95,12 @@ class Grids(NamedTuple):
 
 def grids_of(spec: Spec, changes: Sequence[Change]) -> Grids:
     """Return all grids that a study has had."""
-    labels = {side: list(names) for side, names in spec.sides.items()}
-    living = [[list(range(len(names))) for names in labels.values()]]
+    levels = Levels(spec)
+    living = [list(map(list, levels.living.values()))]
     for change in changes:
-        now = []
-        for (side, names), before in zip(labels.items(), living[-1], strict=True):
-            retired, added = change.retired.get(side, ()), change.added.get(side, ())
-            names += [name for name in added if name not in names]
-            stay = [level for level in before if names[level] not in retired]
-            now.append(sorted(stay + [names.index(name) for name in added]))
-        living.append(now)
-    return Grids(tuple(map(len, labels.values())), living)
+        levels.change(change)
+        living.append(list(map(list, levels.living.values())))
+    return Grids(levels.grid.sizes, living)
 
 
 def read_order(events: Events, spec: Spec, grids: Grids, now: float) -> Order:

@@ -20,8 +20,6 @@ __all__ = ["lift_text", "render", "report_page"]
 
 #: The size of the traffic chart.
 WIDTH, HEIGHT, WIDEST = 720, 150, 90
-#: Reasons why a level is no longer shown, in words for outside readers.
-WHY = {"refuted": "ruled out"}
 EACH = "Each visit counts, as if visits of one person were independent."
 
 
@@ -111,7 +109,7 @@ def _state(level: dict[str, Any], best: Best, axis: int) -> str:
         return "won"
     if level["living"]:
         return "in the running"
-    why = WHY.get(level.get("why") or "", level.get("why")) or "dropped"
+    why = "ruled out" if level.get("why") == "refuted" else level.get("why") or "dropped"
     at = (level.get("gone_at") or {}).get("at")
     day = datetime.datetime.fromtimestamp(at, datetime.UTC) if at else None
     return f"{why}, {day:%Y-%m-%d}" if day else why

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from rank1.errors import InputError, InputTypeError
 from rank1.studies.events import Event, Kind
-from rank1.studies.keys import key_used, under_key
 from rank1.studies.spec import labels_of
 from rank1.studies.state import Change
-from rank1.studies.unit_of_work import UnitOfWork
+from rank1.studies.unit_of_work import UnitOfWork, key_used, under_key
 
 __all__ = ["change_of", "revise"]
 

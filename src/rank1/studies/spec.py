@@ -88,16 +88,6 @@ class Spec:
     #: Whether a study that draws by shares bets on a reward only when its window has closed.
     by_window: bool = False
 
-    @property
-    def rows(self) -> tuple[str, ...] | None:
-        """The levels of the first side if there are two sides; otherwise None."""
-        return next(iter(self.sides.values())) if len(self.sides) == 2 else None
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """The levels of the second side if there are two sides; otherwise None."""
-        return [*self.sides.values()][1] if len(self.sides) == 2 else None
-
     def made_policy(self) -> Policy:
         """Create the policy with its settings."""
         try:
@@ -107,11 +97,6 @@ class Spec:
                 f"the study's policy {self.policy!r} can't be loaded: {error}",
                 "install the package that has it, or upgrade rank1",
             ) from None
-
-    def scaled(self, reward: float) -> float:
-        """Scale a reward to [0, 1]."""
-        low, high = self.reward_range
-        return (reward - low) / (high - low)
 
     @property
     def text(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,24 +89,19 @@ class StudyState(Levels):
 
     def lives(self, arm: int) -> bool:
         """Return whether an arm of the log can be played now (or drawn, with shares)."""
-        if self.design is not None:
-            levels = self.levels_of(arm)
-            return self.design.propensity(levels) > 0 and self._are_given(levels)
-        return bool(self.places_of(arm)[1] >= 0)
-
-    def _are_given(self, levels: Sequence[int]) -> bool:
-        return all(
-            levels[k] in self.living[side]
-            for k, side in enumerate(self.labels)
-            if side in self.spec.given
-        )
+        if self.design is None:
+            return bool(self.places_of(arm)[1] >= 0)
+        levels = self.levels_of(arm)
+        sides = zip(self.living.items(), levels, strict=True)
+        given = all(level in living for (side, living), level in sides if side in self.spec.given)
+        return given and self.design.propensity(levels) > 0
 
     # Folding
 
     def fold(
-        self, events: Events, text_of: Callable[[int], str | None], issued: bool = False
+        self, events: Events, texts: Mapping[int, str | None] = {}, issued: bool = False
     ) -> None:
-        """Fold the events that follow; `text_of(seq)` returns the `data` of an event.
+        """Fold the events that follow; `texts` has the data of some, by seq.
 
         With `issued`, the policy's state chose the suggestions among them, and already knows them.
         """
@@ -136,14 +131,14 @@ class StudyState(Levels):
             elif reason == fold.FULL:
                 self.settled()
             elif reason == fold.VERSION:
-                self._begin(int(events.tag[place - 1]), text_of(last))
+                self._begin(int(events.tag[place - 1]), texts.get(last))
             elif reason == fold.BAD:
                 raise DamagedError(
                     f"event {events.seq[place]} of the log is of an arm that isn't on the grid",
                     "the storage is damaged; go back to a backup",
                 )
             elif reason == fold.REVISE:
-                self._revise(Change.read(text_of(last)))
+                self._revise(Change.read(texts.get(last)))
             elif reason == fold.FADE:
                 self._fade()
 
@@ -175,7 +170,7 @@ class StudyState(Levels):
         """Return the labels of the arm that the policy recommends."""
         if self.design is not None:
             return tuple(self.named(self.leading()).values())
-        (arm,) = self.arms_of([best_arm(self.spec.made_policy(), self.state)])
+        (arm,) = self.arms_of([best_arm(self.policy, self.state)])
         return tuple(self.named(arm).values())
 
     def leading(self) -> int:
@@ -358,12 +353,10 @@ class StudyState(Levels):
             book.at[...], book.delays[...] = arrays["at"], arrays["delays"]
             book.journal[: len(arrays["journal"])] = arrays["journal"]
             table = arrays["table"].view(fold.OPEN)
-            room = np.zeros(max(64, 2 * len(table)), fold.OPEN)
-            room[: len(table)] = table
             book.at[0].used, book.at[0].head = len(table), 0
             for name in fold.TABLES:
                 getattr(book, name)[arrays["arms"]] = arrays[name]
-            made.book = book._replace(table=room)
+            made.book = book._replace(table=table)
             made.traffic = Traffic.from_arrays(arrays)
         except (ValueError, TypeError, KeyError, IndexError, OSError, Rank1Error) as error:
             raise SnapshotError(f"the snapshot can't be read: {error!r}") from None
@@ -387,8 +380,7 @@ class StudyState(Levels):
             (name, getattr(self.book, name), getattr(other.book, name)) for name in fold.TABLES
         ]
         pairs.append(("pending suggestions", self.open_table(), other.open_table()))
-        for name in COMPARED:
-            pairs.append((name, self.book.at[name], other.book.at[name]))
+        pairs += [(name, self.book.at[name], other.book.at[name]) for name in COMPARED]
         pairs.append(("delays", self.book.delays, other.book.delays))
         traffic = other.traffic.to_arrays()
         for name, array in self.traffic.to_arrays().items():
@@ -400,10 +392,7 @@ class StudyState(Levels):
         for name, array in self.state._asdict().items():
             if name not in self.state.caches:
                 pairs.append((f"{name} of {self.policy.name}", array, theirs[name]))
-        for name, one, two in pairs:
-            if not _same(one, two):
-                found.append(f"{name} differ")
-        return found
+        return found + [f"{name} differ" for name, one, two in pairs if not _same(one, two)]
 
 
 def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:

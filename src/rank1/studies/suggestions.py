@@ -38,12 +38,11 @@ from rank1.studies.events import (
     read_id,
     suggestion_id,
 )
-from rank1.studies.keys import key_used, under_key
 from rank1.studies.revising import revise
 from rank1.studies.spec import Spec
 from rank1.studies.state import Change
 from rank1.studies.storage import Reader
-from rank1.studies.unit_of_work import UnitOfWork
+from rank1.studies.unit_of_work import UnitOfWork, key_used, under_key
 
 __all__ = [
     "MAX_COUNT",
@@ -54,11 +53,9 @@ __all__ = [
     "exposed",
     "guardrail_events",
     "guardrails_with",
-    "key_used",
     "store_reports",
     "suggest",
     "take_reports",
-    "under_key",
 ]
 
 #: The maximum number of suggestions per ask.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from rank1.errors import ConflictError, Rank1Error, SnapshotError, StorageError
-from rank1.studies.events import WITH_DATA, Event, Events, Expiry, Kind, as_events
+from rank1.errors import ConflictError, Rank1Error, SnapshotError, StorageError, shown
+from rank1.studies.events import WITH_DATA, Event, Events, Expiry, Kind, as_events, check_text
 from rank1.studies.fold import Book
 from rank1.studies.planning import is_due, next_text
 from rank1.studies.spec import ON_EXPIRY, Spec, read_spec
@@ -18,7 +18,7 @@ from rank1.studies.state import StudyState, layout_of
 from rank1.studies.storage import Reader, Snapshot, Storage, StudyRow, Transaction
 from rank1.studies.storage.base import SideBySide
 
-__all__ = ["StudyAccess", "UnitOfWork", "fold_log", "largest_part"]
+__all__ = ["StudyAccess", "UnitOfWork", "key_used", "largest_part", "under_key"]
 
 T = TypeVar("T")
 
@@ -31,12 +31,6 @@ SNAPSHOT_ON_CLOSE = 100
 #: Maximum number of events to fold inside a transaction: more would keep others waiting.
 FAR_BEHIND = 200
 _WITH_REWARD = frozenset((Kind.REPORTED, Kind.RECORDED, Kind.EXPIRED))
-
-
-def fold_log(state: StudyState, events: Events, texts: Mapping[int, str | None]) -> StudyState:
-    """Fold the events that follow into a state; `texts` has the data of some, by seq."""
-    state.fold(events, texts.__getitem__)
-    return state
 
 
 class StudyAccess:
@@ -162,7 +156,7 @@ class StudyAccess:
                 self._snapshot_seq = state.seq
             if new is not None:
                 self._state = None  # until everything is folded
-                fold_log(state, *new)
+                state.fold(*new)
             self._state = state
             return state, now
 
@@ -172,12 +166,12 @@ class StudyAccess:
         self._state = None  # until everything is folded
         # Checking where the log ends is cheaper than querying for events that don't exist.
         if log.last(self.study.id)[0] != state.seq:
-            fold_log(state, *self.read(log, state.seq))
+            state.fold(*self.read(log, state.seq))
         self._state = state
         return state
 
     def read(self, log: Reader, after: int = 0) -> tuple[Events, dict[int, str | None]]:
-        """Return the events after a seq, and the data to fold, by seq: the input of `fold_log`."""
+        """Return the events after a seq, and the data to fold, by seq: the input of a fold."""
         events = log.read(self.study.id, after)
         told = events.seq[np.isin(events.kind, WITH_DATA)].tolist()
         return events, {event.seq: event.data for event in log.events(self.study.id, told)}
@@ -258,7 +252,7 @@ class UnitOfWork:
             part = events[begin : self._end(events, begin)]
             seq = self.log.append(self.study.id, part)
             texts = {seq + k: event.data for k, event in enumerate(part) if event.data}
-            self.state.fold(as_events(part, seq, self.now), texts.get, issued)
+            self.state.fold(as_events(part, seq, self.now), texts, issued)
             if renew:
                 self.renew()
             first, begin = first or seq, begin + len(part)
@@ -319,3 +313,25 @@ class UnitOfWork:
 def largest_part(book: Book) -> int:
     """Return the most rewards a study with shares folds at once without a new version."""
     return max(50, int(book.at[0].evidence) // 10)
+
+
+def under_key(work: UnitOfWork, key: str | None, kind: Kind) -> list[Event]:
+    """Return what an earlier try of a request stored under its idempotency key.
+
+    Raises ConflictError if the key has events of another kind.
+    """
+    if key is None:
+        return []
+    check_text("key", key)
+    given = work.log.with_key(work.study.id, key)
+    if any(each.kind != kind for each in given):
+        raise key_used(key)
+    return given
+
+
+def key_used(key: str | None) -> ConflictError:
+    """Return the error for a key that another request has already used."""
+    return ConflictError(
+        f"key {shown(key)} was used for something else", "use a new key for a different request",
+        key=key,
+    )  # fmt: skip

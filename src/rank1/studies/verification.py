@@ -11,7 +11,7 @@ from rank1.errors import DamagedError, Rank1Error, SnapshotError
 from rank1.studies.events import EXPOSURES, OUTCOMES, Events, Kind
 from rank1.studies.state import StudyState, layout_of
 from rank1.studies.storage import Reader, Snapshot, StudyRow, open_storage
-from rank1.studies.unit_of_work import StudyAccess, fold_log
+from rank1.studies.unit_of_work import StudyAccess
 
 __all__ = ["examine", "verify"]
 
@@ -36,13 +36,13 @@ def _differences(access: StudyAccess, fresh: StudyState) -> list[str]:
         return *access.read(log), state, log.snapshot(access.study.id, layout)
 
     events, texts, state, kept = access.look(read)
-    fold_log(fresh, events, texts)
+    fresh.fold(events, texts)
     found = [f"in this process: {text}" for text in fresh.differences(state)]
     if kept is not None:
         try:
             restored = StudyState.from_bytes(access.spec, kept.blob)
             later = Events(*(column[kept.seq :] for column in events))
-            fold_log(restored, later, texts)
+            restored.fold(later, texts)
             found += [f"from the snapshot: {text}" for text in fresh.differences(restored)]
         except SnapshotError as error:
             found.append(str(error))

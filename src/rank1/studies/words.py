@@ -41,7 +41,8 @@ class Lift:
         over = f"over {name(self.over)}, {called}"
         scale = above(self.above)
         if self.unknown:
-            return f"leads {over}; by how much isn't known yet"
+            untried = not self.is_control and math.isnan(self.over_mean)  # so any arm may be next
+            return f"leads{'' if untried else f' {over}'}; by how much isn't known yet"
         if not self.estimate <= LARGEST:
             return f"leads by at least {percent(self.low)}{scale} {over}{self._means}"
         if self.high > LARGEST and self.low <= 0:

@@ -7,14 +7,7 @@ import re
 from importlib.metadata import entry_points
 
 from rank1.errors import InputError, InputTypeError, MissingPackageError, extra
-from rank1.studies.storage.base import (
-    PATIENCE,
-    Reader,
-    Snapshot,
-    Storage,
-    StudyRow,
-    Transaction,
-)
+from rank1.studies.storage.base import PATIENCE, Reader, Snapshot, Storage, StudyRow, Transaction
 
 __all__ = [
     "PATIENCE",
@@ -63,8 +56,7 @@ def open_storage(where: str | os.PathLike[str], patience: float = PATIENCE) -> S
     if scheme in ("postgresql", "postgres"):
         return _postgres(text, patience)
     for entry in entry_points(group="rank1.storages", name=scheme):
-        made: Storage = entry.load()(text, patience)
-        return made
+        return entry.load()(text, patience)
     expected = "a file, sqlite:///… or postgresql://…"
     raise InputError("storage", without_password(text), expected)
 

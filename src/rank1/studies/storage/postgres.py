@@ -237,17 +237,11 @@ class PostgresStorage(SqlStorage):
             yield PostgresReader(log.connection)
 
     def add(self, added: Sequence[tuple[int, Event]]) -> set[int]:
-        """Add records and rewards to studies without locking; return the indices of those added.
-
-        Each item is the study's number and an event. An item isn't added if there is already one
-        for the same unit or the same exposure: see `unnumbered`. If the connection is lost, all are
-        sent again; duplicates aren't added.
-        """
+        # If the connection is lost, all are sent again; duplicates aren't added: see `unnumbered`.
         with translated(self.where, self.patience):
             return {place for (place,) in self._alone(ADD, columns_of(added))}
 
     def settle(self, study: int) -> None:
-        """Number the events without a number, if the database is writable."""
         with translated(self.where, self.patience):
             ((waiting,),) = self._alone(f"SELECT {WAITING.format(study='%s')}", [study])
         if waiting:

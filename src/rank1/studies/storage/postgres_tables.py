@@ -21,10 +21,12 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that knows the columns of its table of events."""
 
     present: frozenset[str]
+    #: The names of prepared statements.
+    names: dict[str, str]
 
     def prepared(self, statement: str, *types: str) -> str:
         """Return the name of a prepared statement, whose parameters are of these types."""
-        names = self._names()
+        names = self.names
         if statement not in names:
             name = f"rank1_{len(names)}"
             prepare = f"PREPARE {name} ({', '.join(types)}) AS {statement}"
@@ -34,13 +36,8 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
     def roll_back(self) -> None:
         """Roll back. psycopg then deallocates all prepared statements, or none."""
-        self._names().clear()
+        self.names.clear()
         self.execute("ROLLBACK; DEALLOCATE ALL", prepare=False)
-
-    def _names(self) -> dict[str, str]:
-        """Return the names of prepared statements."""
-        names: dict[str, str] = self.__dict__.setdefault("_prepared_names", {})
-        return names
 
 
 #: The advisory lock for creating tables: "rnk1".
@@ -130,6 +127,7 @@ def connect(
     """Connect to a database that has our tables; with `make`, create them if they are missing."""
     connection = Connection.connect(autocommit=True, **{**TCP, **parts, **ENCODING})
     register(connection.adapters)
+    connection.names = {}
     try:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":

@@ -26,7 +26,7 @@ from rank1.studies.events import (
     new_uid,
     nonces,
 )
-from rank1.studies.storage.base import Snapshot, StudyRow, seal_of, several
+from rank1.studies.storage.base import Snapshot, Storage, StudyRow, seal_of, several
 from rank1.studies.storage.checksum import chained, packed
 from rank1.studies.storage.integrity import integrity_problems
 from rank1.studies.storage.sql_reader import SqlReader
@@ -201,13 +201,8 @@ class SqlTransaction(SqlReader):
             raise StorageError("an append failed, so nothing of its transaction can be committed")
 
 
-class SqlStorage:
+class SqlStorage(Storage):
     """Storage methods built on `prepare`, `reading` and `transaction` of each database."""
-
-    where: str
-
-    def prepare(self) -> None:
-        raise NotImplementedError
 
     def reading(self) -> AbstractContextManager[SqlReader]:
         raise NotImplementedError
@@ -242,9 +237,6 @@ class SqlStorage:
                 return log.damage() or integrity_problems(log.rows) or log.wrong_checksums()
         except StorageError as error:
             return [str(error)]
-
-    def close(self) -> None:
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self

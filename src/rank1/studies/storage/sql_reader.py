@@ -9,18 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rank1.errors import (
-    UnknownStudyError,
-)
-from rank1.studies.events import (
-    WITH_DATA,
-    Event,
-    Events,
-    Kind,
-    check_text,
-    columns,
-)
-from rank1.studies.storage.base import Snapshot, StudyRow, seal_of, several
+from rank1.errors import UnknownStudyError
+from rank1.studies.events import WITH_DATA, Event, Events, Kind, check_text, columns
+from rank1.studies.storage.base import Reader, Snapshot, StudyRow, seal_of, several
 from rank1.studies.storage.checksum import first_wrong
 from rank1.studies.storage.tables import select_events, select_studies
 
@@ -44,7 +35,7 @@ SNAPSHOTS = """
     WHERE study = ? AND layout = ? AND seq <= ? ORDER BY seq DESC"""
 
 
-class SqlReader:
+class SqlReader(Reader):
     """A `Reader` built on `rows` and `among`, which each database provides."""
 
     #: The columns of the table of events.
@@ -69,14 +60,6 @@ class SqlReader:
 
     def now(self, study: int) -> float:
         return self.end(study)[1]
-
-    def damage(self) -> list[str]:
-        """Return the problems that the database itself finds in its files."""
-        return []
-
-    def damaged(self, what: str) -> Exception:
-        """Return the error to raise if the tables contain something impossible."""
-        raise NotImplementedError
 
     def records(self, study: int, first: int, count: int) -> NDArray[Any]:
         """Return at most `count` events, from the seq `first`, with the fields of `RECORD`."""
