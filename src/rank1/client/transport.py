@@ -20,6 +20,7 @@ from rank1.errors import (
     InputTypeError,
     Rank1Error,
     StorageError,
+    shown,
 )
 
 __all__ = ["Transport", "encoded", "error_of", "renamed", "report_body"]
@@ -67,9 +68,11 @@ def error_of(status: int, document: Any) -> Rank1Error:
         argument, got = str(fields.get("field", "the request")), str(fields.get("value"))
         part_of = fields.get("part_of")
         argument = argument.removeprefix(f"{part_of}.")
-        # A schema checks the shape of a body; its messages don't read like "must be ...".
-        expected, hint = fields.get("expected", "valid"), fields.get("hint")
-        hint = hint if "expected" in fields else remedy
+        expected, hint = fields.get("expected"), fields.get("hint")
+        if expected is None and str(remedy).startswith("must be "):
+            expected = str(remedy).removeprefix("must be ")
+        elif expected is None:  # a schema checks the shape of a body, in other words
+            expected, hint = "valid", remedy
         error = kind(
             argument, got, expected, hint, got=got, status=status, part_of=part_of, ours=ours
         )
@@ -88,17 +91,21 @@ class Transport:
     """Connections to a service, one for each thread; see `Client`."""
 
     def __init__(self, url: str, token: str, timeout: float = 10.0) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url if isinstance(url, str) else "")
+            port = parts.port
+        except ValueError as error:  # such as a port that isn't a number
+            raise InputError("url", url, "http://… or https://…", str(error)) from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InputError("url", url, "http://… or https://…")
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
             asked = "the text that `rank1 serve token create` printed"
             raise InputError("token", token, asked, got="something else")
         self._https = parts.scheme == "https"
-        self._place = (parts.hostname, parts.port or (443 if self._https else 80))
+        self._place = (parts.hostname, port or (443 if self._https else 80))
         self._path = parts.path.rstrip("/")
         self._token = token
-        self._timeout = checks.number("timeout", timeout, 0, 1e6, above=True)
+        self.timeout = checks.number("timeout", timeout, 0, 1e6, above=True)
         self._local = threading.local()
         self.silent_until = 0.0
 
@@ -148,14 +155,17 @@ class Transport:
         timeout: float | None,
     ) -> Any:
         """Send a request, retrying until the timeout; returns the JSON of the answer."""
-        end = time.monotonic() + (self._timeout if timeout is None else timeout)
+        end = time.monotonic() + (self.timeout if timeout is None else timeout)
         pause = FIRST_PAUSE
         while True:
             left = max(0.001, end - time.monotonic())
             try:
                 status, after, data = self._once(method, path, body, headers, left)
                 if status < 300:
-                    return json.loads(data) if data else None
+                    found = _json(data) if data else {}
+                    if isinstance(found, dict):
+                        return found
+                    raise StorageError("the answer isn't of a rank1 service", shown(data))
                 failure = error_of(status, _json(data))
                 if status not in RETRIED or isinstance(failure, _FINAL):
                     raise failure
@@ -199,7 +209,7 @@ class Transport:
     def lines(self, path: str) -> Iterable[bytes]:
         """Yield the lines of a stream, using a separate connection."""
         kind = http.client.HTTPSConnection if self._https else http.client.HTTPConnection
-        link = kind(*self._place, timeout=self._timeout)
+        link = kind(*self._place, timeout=self.timeout)
         try:
             link.request("GET", self._path + path, headers=self._headers())
             answer = link.getresponse()
