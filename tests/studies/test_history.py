@@ -284,9 +284,7 @@ def test_lines_that_cannot_be_used_are_named(create: Callable[..., Study], tmp_p
         study.import_history(file, columns="reward")  # type: ignore[arg-type]
     # A rate beside its counts would be one reward of 0.3.
     file.write_text(f"{ARMS},successes,trials\nA,x,buy,0.3,3,10\n")
-    with pytest.raises(
-        rank1.InputError, match="line 2 .* left out where a reward is given, got 10"
-    ):
+    with pytest.raises(rank1.InputError, match=r"line 2 .* left out where .*, got 10"):
         study.import_history(file)
     with pytest.raises(rank1.InputTypeError, match="policy must be a policy or its name"):
         study.replay(5)  # type: ignore[arg-type]
