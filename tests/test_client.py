@@ -277,7 +277,7 @@ def test_an_answer_that_is_lost_is_asked_for_again(client: Client, service: Serv
     }  # fmt: skip
 
 
-def test_a_fallback_needs_no_service_but_a_row_and_a_column() -> None:
+def test_a_fallback_needs_no_service_but_a_row_and_a_column(tmp_path: Path) -> None:
     with rank1.Client("http://127.0.0.1:1", "t") as client:
         study = client.open("spring", look=False)
         shown = study.ask(fallback=("a", "x"))
@@ -290,6 +290,14 @@ def test_a_fallback_needs_no_service_but_a_row_and_a_column() -> None:
                 study.ask(fallback=bad)
         with pytest.raises(rank1.InputError, match=r"timeout must be .* above 0, got -1"):
             study.ask(fallback=("a", "x"), timeout=-1)
+        bad = "5"
+        with pytest.raises(rank1.InputTypeError, match="timeout must be a number"):
+            study.ask(timeout=bad)
+        with pytest.raises(rank1.StorageError, match="the stream broke off"):
+            study.export(tmp_path / "log.jsonl")
+    for bad in ("http://h:99999", "http://h:x", "h:80", None, 5):
+        with pytest.raises(rank1.InputError, match="url must be http"):
+            Client(bad, "t")
 
 
 @contextlib.contextmanager

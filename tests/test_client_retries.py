@@ -283,3 +283,7 @@ def test_an_answer_that_is_no_json_is_an_error_of_the_package(
     script.failures += [(403, b"<h1>Forbidden</h1>", {})]
     with pytest.raises(rank1.BackendError, match="the service answered 403"):
         study.tell("k-1-0", 1.0)
+    script.failures += [(200, b"<h1>Please log in</h1>", {}), (200, b"[1]", {})]
+    with pytest.raises(rank1.StorageError, match="the answer isn't of a rank1 service"):
+        study.tell("k-1-0", 1.0)
+    assert study.ask(fallback=("a", "y")).id == ""

@@ -56,7 +56,7 @@ def test_it_is_small_and_typed(built: Path) -> None:
 def test_it_does_what_it_says(built: Path) -> None:
     found = run("npm", "test")
     assert "# fail 0" in found
-    assert "# pass 9" in found
+    assert "# pass 10" in found
 
 
 def test_it_can_be_packed(built: Path) -> None:

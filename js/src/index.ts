@@ -100,7 +100,7 @@ export class Study {
   private _kept: Kept = { at: 0, queue: [] };
   private readonly _url: string;
   private readonly _key: string;
-  private _sending: Promise<void> | null = null;
+  private _sending: Promise<number> | null = null;
   private _pause = 1000;
   private _warned = false;
 
@@ -164,13 +164,16 @@ export class Study {
     this._add("rewards", { unit, reward, guardrails });
   }
 
-  /** Send the queue; resolves when it is sent, or when it can't be sent now. */
-  flush(): Promise<void> {
+  /**
+   * Send the queue; resolves when it is sent, or when it can't be sent now, to the number of unsent
+   * reports. It is tried again later, but in Node that doesn't keep a script running.
+   */
+  flush(): Promise<number> {
     this._sending ??= this._send().finally(() => { this._sending = null; });
     return this._sending;
   }
 
-  private async _send(): Promise<void> {
+  private async _send(): Promise<number> {
     for (let queue; (queue = this._load().queue).length; ) {
       const to = queue[0]!.to;
       const stop = queue.findIndex((item) => item.to !== to);
@@ -185,10 +188,12 @@ export class Study {
         this._pause = 1000;
       } catch (error) {
         this._failed(error);
-        setTimeout(() => void this.flush(), this._pause = Math.min(2 * this._pause, LONGEST));
-        return;
+        const retry: unknown = setTimeout(() => void this.flush(), this._pause = Math.min(2 * this._pause, LONGEST));
+        (retry as { unref?: () => void }).unref?.(); // a script in Node ends even so
+        return queue.length;
       }
     }
+    return 0;
   }
 
   /** Send what fits when the page closes. Unconfirmed items are safely sent again later. */

@@ -1,7 +1,9 @@
 // The same vectors as in Python.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { promisify } from "node:util";
 import { assign, heldOut, murmur3, Study } from "../dist/index.js";
 
 const vectors = JSON.parse(readFileSync(new URL("../../tests/design/vectors.json", import.meta.url), "utf8"));
@@ -149,4 +151,17 @@ test("without onError the first error is shown; a refused token loses nothing", 
   assert.equal(warned.mock.callCount(), 1);
   assert.match(String(warned.mock.calls[0].arguments[1]), /401/);
   assert.equal(JSON.parse([...storage.kept.values()][0]).queue.length, 1);
+});
+
+test("a script in Node ends although the service can't be reached, and knows what is unsent", async () => {
+  const script = `
+    import { Study } from ${JSON.stringify(new URL("../dist/index.js", import.meta.url).href)};
+    const study = new Study("http://127.0.0.1:9", "s", "t");
+    study.reward("u1", 1);
+    console.log(await study.flush());
+  `;
+  const { stdout, stderr } = await promisify(execFile)(
+    process.execPath, ["--input-type=module", "--eval", script], { timeout: 20000 });
+  assert.equal(stdout, "1\n");
+  assert.match(stderr, /^rank1 TypeError: fetch failed/);
 });

@@ -52,6 +52,8 @@ def assign(
     ...
     rank1.InputError: given must be a level for each of segment, got {}
     """
+    if not isinstance(shares, Mapping):
+        raise InputTypeError("shares", shares, "a mapping with a salt and sides")
     salt, sides = _text("salt", shares.get("salt")), _sides(shares)
     levels = _given(shares, given or {})
     held = held_out(shares, unit)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rank1.errors import FileError
+from rank1.errors import FileError, Rank1Error
 
 __all__ = ["check_writable", "is_temporary", "whole_file"]
 
@@ -83,6 +83,8 @@ def whole_file(
         if place.is_file() and not place.is_symlink():
             temporary.chmod(place.stat().st_mode & 0o777)
         temporary.replace(place)
+    except Rank1Error:
+        raise  # of what was to be written, such as a storage or a service
     except OSError as error:
         raise FileError(f"can't write {os.fspath(path)!r}: {error.strerror or error}") from None
     finally:

@@ -115,6 +115,7 @@ def test_it_needs_neither_numpy_nor_the_rest() -> None:
     [
         ("unit must be text, got 17", SHARES, 17, None),
         ("unit must be text that UTF-8 can encode", SHARES, "\ud800", None),
+        ("shares must be a mapping with a salt and sides, got None", None, "u", None),
         ("salt must be text, got None", {"sides": SIDES}, "u", None),
         ("sides must be the shares of each level", {"salt": "s"}, "u", None),
         ("shares of a must be a share for each level", {"salt": "", "sides": {"a": []}}, "u", None),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -200,6 +202,8 @@ def test_counts_that_shrank_are_refused() -> None:
         ({"sides": {"a": ["b", "b"]}}, "names that differ, got 'b' twice"),
         ({"control": {"a": "c"}}, "control.a must be one of b"),
         ({"given": ["c"]}, "given must be one of a"),
+        ({"given": ["a"]}, r"given must be fewer sides: .*, got \['a'\]"),
+        ({"given": "a"}, "given must be a list of names of sides"),
         ({"confidence": 1.5}, "confidence must be"),
         ({"reward_range": (5, 0)}, r"reward_range must be \(low, high\) with low < high"),
         ({"sides": {"a": ["b", "c"]}, "floor": 0.6}, "below 1/2, for the 2 levels of a, got 0.6"),
@@ -218,6 +222,39 @@ def test_documents_that_are_not_right(change: dict[str, Any], said: str) -> None
     judge(whole, {"version": [1], "a": ["b"], "reward": [1], "count": [5]})
     with pytest.raises((InputError, InputTypeError), match=said):
         judge({**whole, **change}, {"version": [1], "a": ["b"], "reward": [1], "count": [5]})
+
+
+#: What a document may have in any place if it was edited by hand.
+STRANGE: list[Any] = [None, 5, -0.5, math.nan, 10**30, True, "x", [], [[]], {}, {"a": 5}]
+STRANGE += [{"a": {"x": None}}]
+
+
+def test_no_document_is_too_strange() -> None:
+    """Whatever is in its place, a value is accepted or refused with an error of the package."""
+    counts = {"version": [1, 1], "a": ["x", "y"], "reward": [1, 0], "count": [200, 200]}
+    whole = json.loads(judge(first_shares({"a": ["x", "y"]}), counts).text)
+
+    def changed(part: Any, value: Any) -> Iterator[Any]:
+        """Yield copies of a part of the document, each with the value in another place."""
+        yield value
+        listed = range(len(part)) if isinstance(part, list) else ()
+        for place in part if isinstance(part, dict) else listed:
+            for inner in changed(part[place], value):
+                copy = part.copy()
+                copy[place] = inner
+                yield copy
+
+    def tried(document: Any) -> bool:
+        try:
+            judge(document, counts)
+        except rank1.Rank1Error:
+            return False
+        return True
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        accepted = [tried(each) for value in STRANGE for each in changed(whole, value)]
+    assert 0 < sum(accepted) < len(accepted) / 2
 
 
 def test_bets_against_arms_are_those_of_the_formula() -> None:

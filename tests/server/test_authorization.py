@@ -176,6 +176,8 @@ def test_configuration_from_flags_environment_and_file(tmp_path: Path) -> None:
     (tmp_path / "rank1.toml").write_text("prot = 1\n")
     failed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert failed.returncode == 2
+    assert "rank1.toml: a setting must be one of host" in failed.stderr
+    assert "max_body" in failed.stderr  # as the file has it, not as the flag
     assert "did you mean port?" in failed.stderr
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import resource
+import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ import pytest
 
 import rank1
 from rank1.client.transport import error_of
-from rank1.errors import ConflictError, StorageError
+from rank1.errors import ConflictError, FileError, StorageError
 from tests.server.support import PATIENCE, Served, served, until
 
 
@@ -149,6 +152,69 @@ def test_the_queue_waits_where_the_study_did_not_refuse(
             until(lambda: recorder.unsent == 0)
             assert (answers, recorder.refused, recorder.problem) == ([], [], None)
         assert study.counts()["reports"] == 1
+
+
+def test_a_full_disk_takes_no_report_that_is_queued(
+    service: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "unsent.jsonl"
+    with rank1.Client(service.url, service.token, PATIENCE) as client:
+        study = client.create("full disk", sides={"image": ["x", "y"]}, goal="find")
+        seen = study.assign("u1")
+        with monkeypatch.context() as patch:
+            patch.setattr(study, "send", lambda *_: (_ for _ in ()).throw(StorageError("down")))
+            recorder = study.recorder(path)
+            recorder.record(seen)
+            limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+            try:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 9, limits[1]))
+                with pytest.raises(FileError, match=r"can't write .*; the report isn't queued"):
+                    recorder.record(study.assign("u2"))
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            recorder.reward("u1", 1.0)
+            recorder.close(0.1)
+            with pytest.raises(FileError, match="the recorder is closed"):
+                recorder.reward("u1", 1.0)
+        assert [line.split()[0] for line in path.read_text().splitlines()] == [
+            '["records",', '["rewards",'
+        ]  # fmt: skip
+        with path.open("a") as file:
+            file.write('5\n["rewards"]\n["other", {}]\n\0\n')  # damage isn't sent
+
+        def full(*_: Any, **__: Any) -> Any:
+            raise FileError("can't write: no space left")
+
+        monkeypatch.setattr("rank1.atomic.whole_file", full)
+        with study.recorder(path) as recorder:  # the file can't be written again in between
+            until(lambda: recorder.unsent == 0)
+            assert recorder.refused == []
+        assert path.read_text() == ""
+        assert study.counts()["reports"] == 1
+        with pytest.raises(FileError, match="No such file"):
+            study.recorder(tmp_path / "nowhere" / "unsent.jsonl")
+
+
+def test_assign_waits_briefly_if_there_is_something_to_show(
+    service: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rank1.client.assigning.PATIENCE", 0.1)
+    with socket.socket() as deaf:  # accepts connections, but never answers
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen()
+        client = rank1.Client(f"http://127.0.0.1:{deaf.getsockname()[1]}", "t", timeout=1000)
+        study = client.open("spring", look=False)
+        began = time.monotonic()
+        assert study.assign("u1", fallback={"image": "x"}).levels == {"image": "x"}
+        assert time.monotonic() - began < 500
+        assert study.assign("u1", fallback={"image": "x"}).version is None  # without a request
+        client.close()
+        with rank1.Client(service.url, service.token, PATIENCE) as near:
+            found = near.create("old shares", sides={"image": ["x", "y"]}, goal="find")
+            shares, found._client = found.shares(), client
+            found._fresh_until = 0.0
+            assert found.shares() == shares
+            assert time.monotonic() - began < 500
 
 
 def test_nothing_heavy_is_imported() -> None:

@@ -231,6 +231,14 @@ def test_a_batch_has_a_limit(service: Served) -> None:
     service.call("/v1/studies", {"name": "limits", **GRID})
     assert service.call(at("limits", "/ask/batch"), {"count": 10_001})[0] == 422
     assert service.call(at("limits", "/ask/batch"), {"count": 0})[0] == 422
+    for count in ("3", True):
+        status, told = service.call(at("limits", "/ask/batch"), {"count": count})
+        assert (status, told["type"]) == (422, "urn:rank1:problem:input-type")
+    for records in (None, "x"):
+        status, told = service.call(at("limits", "/records"), {"records": records})
+        assert (status, told["type"]) == (422, "urn:rank1:problem:input-type")
+    status, told = service.call("/v1/studies", {"name": "", "sides": {"a": ["x", "y"]}})
+    assert (status, told["detail"]) == (422, "name must have at least 1 character, got ''")
     rows = {"name": "many", "rows": [f"{k}" for k in range(4097)], "columns": ["x"]}
     assert service.call("/v1/studies", rows)[0] == 422
     assert service.call(at("limits", "/ask"), {"unit": "u" * 300})[0] == 422

@@ -356,6 +356,7 @@ def test_memory_does_not_grow_with_n() -> None:
         ({"policies": []}, "policies must be at least one policy"),
         ({"policies": ["ucb"]}, "policy must be one of .* got 'ucb'"),
         ({"policies": [1]}, "policies must be policies, .* got 1"),
+        ({"policies": None}, "policies must be policies, .* got None"),
         ({"policies": [rank1.Uniform(), rank1.Uniform()]}, "got uniform twice"),
         ({"problem": "spike"}, "problem must be a Problem"),
     ],

@@ -137,3 +137,5 @@ def test_what_is_no_report_is_named(create: Create) -> None:
             study.tell_many(wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"limit must be .*got -1"):
         study.events(limit=-1)
+    with pytest.raises(TypeError, match=r"after must be .*got 'x'"):
+        study.events(after="x")  # type: ignore[arg-type]

@@ -264,7 +264,7 @@ def test_lines_that_cannot_be_used_are_named(create: Callable[..., Study], tmp_p
         study.import_history(file)
     for text, message in (
         ("{", "line 2 of .* can't be read"),
-        ("[1]", "line 2 of .* can't be"),
+        ("[1]", "line 2 of .* can't be read: it isn't an object"),
         ("[" * 100_000, "line 2 of .* can't be read"),
     ):
         other = tmp_path / "known.jsonl"
@@ -280,6 +280,14 @@ def test_lines_that_cannot_be_used_are_named(create: Callable[..., Study], tmp_p
         study.import_history(file)
     with pytest.raises(rank1.FileError, match="can't be read"):
         study.import_history(tmp_path / "missing.csv")
+    with pytest.raises(rank1.InputTypeError, match="columns must be a mapping"):
+        study.import_history(file, columns="reward")  # type: ignore[arg-type]
+    # A rate beside its counts would be one reward of 0.3.
+    file.write_text(f"{ARMS},successes,trials\nA,x,buy,0.3,3,10\n")
+    with pytest.raises(rank1.InputError, match=r"line 2 .* left out where .*, got 10"):
+        study.import_history(file)
+    with pytest.raises(rank1.InputTypeError, match="policy must be a policy or its name"):
+        study.replay(5)  # type: ignore[arg-type]
 
 
 def test_a_label_that_a_sheet_would_take_for_a_formula(

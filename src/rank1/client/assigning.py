@@ -15,7 +15,7 @@ from typing import Any, Self
 from rank1 import atomic, checks
 from rank1.assignment import assign
 from rank1.client.transport import Transport, encoded, error_of, report_body, without_none
-from rank1.errors import Rank1Error, StorageError
+from rank1.errors import FileError, Rank1Error, StorageError, reason
 
 __all__ = ["Assigning", "Assignment", "Recorder"]
 
@@ -23,6 +23,8 @@ __all__ = ["Assigning", "Assignment", "Recorder"]
 PART = 1000
 #: Seconds to wait before asking for shares again after the service didn't answer.
 SILENCE = 5.0
+#: Seconds to wait for new shares if older ones or a fallback can be shown instead.
+PATIENCE = 2.0
 #: Statuses that a later attempt may not get, and that of a body that is too large.
 AGAIN, TOO_LARGE = (401, 408, 429), 413
 #: Refused items to keep.
@@ -48,6 +50,7 @@ class Assigning:
     _path: str
     _shares: dict[str, Any] | None = None
     _fresh_until = 0.0
+    _silent_until = 0.0
 
     def shares(self) -> dict[str, Any]:
         """Return the current version of the shares, cached for up to its maximum age.
@@ -55,14 +58,22 @@ class Assigning:
         If the service doesn't answer, returns the last version: the service accepts records of any
         version later. See `Study.shares`.
         """
-        if self._shares is None or time.monotonic() >= self._fresh_until:
+        return self._current(quick=False)
+
+    def _current(self, quick: bool) -> dict[str, Any]:
+        """Return the shares; quickly if the caller, or the cache, has something else to show."""
+        client, now = self._client, time.monotonic()
+        error = StorageError("the service didn't answer a moment ago")
+        quick = quick or self._shares is not None
+        if now >= self._fresh_until and not (quick and now < self._silent_until):
+            timeout = min(PATIENCE, client.timeout) if quick else None
             try:
-                self._shares = self._client.get(f"{self._path}/shares")
-                self._fresh_until = time.monotonic() + self._shares["max_age"]
-            except StorageError:
-                if self._shares is None:
-                    raise
-                self._fresh_until = time.monotonic() + SILENCE
+                found = client.get(f"{self._path}/shares", timeout)
+                self._shares, self._fresh_until = found, time.monotonic() + found["max_age"]
+            except StorageError as failure:
+                error, self._silent_until = failure, time.monotonic() + SILENCE
+        if self._shares is None:
+            raise error
         return self._shares
 
     def assign(
@@ -81,10 +92,11 @@ class Assigning:
             The levels that come with the unit, by side.
         fallback
             The levels to show if the service can't be reached and no shares are cached; default:
-            raise the error.
+            raise the error. With a fallback or cached shares, a call waits for at most 2 seconds,
+            and for 5 seconds after a failure calls send no request.
         """
         try:
-            shares = self.shares()
+            shares = self._current(quick=fallback is not None)
         except StorageError:
             if fallback is None:
                 raise
@@ -174,13 +186,19 @@ class Recorder:
         self.problem: Rank1Error | None = None
         #: The last refused items, each with its error.
         self.refused: list[tuple[dict[str, Any], Rank1Error]] = []
-        lines = self._path.read_text().splitlines() if self._path.exists() else []
-        self._queue: list[tuple[str, dict[str, Any]]] = [
-            (found[0], found[1]) for line in lines if (found := _read(line)) is not None
-        ]
-        self._file = self._path.open("a", encoding="utf-8")
-        if lines and not self._path.read_text().endswith("\n"):
-            self._file.write("\n")  # the last line was incomplete
+        try:
+            self._file = self._path.open("ab+", buffering=0)
+        except OSError as error:
+            raise FileError(f"can't write {str(path)!r}: {reason(error)}") from None
+        self._file.seek(0)
+        data = self._file.read()
+        found = [_read(line) for line in data.split(b"\n")]
+        self._queue = [each for each in found if each is not None]
+        end = data.rfind(b"\n") + 1
+        if end < len(data):  # the process ended while writing the last line
+            self._file.truncate(end)
+            if found[-1] is not None:
+                self._append(data[end:] + b"\n")
         self._thread = threading.Thread(target=self._work, name="rank1-recorder", daemon=True)
         self._thread.start()
 
@@ -207,10 +225,22 @@ class Recorder:
         line = encoded([what, without_none(**item)])
         what, item = json.loads(line)
         with self._changed:
-            self._file.write(line + "\n")
-            self._file.flush()
+            self._append(line.encode() + b"\n")
             self._queue.append((what, item))
             self._changed.notify()
+
+    def _append(self, left: bytes) -> None:
+        """Write all of a line to the file, or nothing."""
+        if self._file.closed:
+            raise FileError(f"can't write {str(self._path)!r}: the recorder is closed")
+        end = os.fstat(self._file.fileno()).st_size
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            self._file.truncate(end)
+            found = f"can't write {str(self._path)!r}: {reason(error)}; the report isn't queued"
+            raise FileError(found) from None
 
     @property
     def unsent(self) -> int:
@@ -281,17 +311,25 @@ class Recorder:
 
     def _rewrite(self) -> None:
         """Write the file again without the confirmed items."""
+        if not self._queue:
+            self._file.truncate(0)  # needs no disk space
+            return
+        try:
+            with atomic.whole_file(self._path, sync=False) as temporary:
+                temporary.write_text("".join(json.dumps(each) + "\n" for each in self._queue))
+        except FileError:
+            return  # the file still has what is confirmed, which may safely be sent again
         self._file.close()
-        with atomic.whole_file(self._path, sync=False) as temporary:
-            temporary.write_text("".join(json.dumps(each) + "\n" for each in self._queue))
-        self._file = self._path.open("a", encoding="utf-8")
+        self._file = self._path.open("ab", buffering=0)
 
 
-def _read(line: str) -> Any:
+def _read(line: bytes) -> tuple[str, dict[str, Any]] | None:
+    """Return the kind and the item of a line, or None if it is incomplete or damaged."""
     try:
-        return json.loads(line)
-    except ValueError:
-        return None  # incomplete: the process ended while writing it
+        what, item = json.loads(line)
+    except (ValueError, TypeError):
+        return None
+    return (what, item) if what in ("records", "rewards") and isinstance(item, dict) else None
 
 
 def _raise(error: Rank1Error | None) -> None:

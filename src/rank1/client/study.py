@@ -171,8 +171,8 @@ class RemoteStudy(Assigning):
         client = self._client
         if count is not None:
             count = checks.integer("count", count, 1)
-        if timeout is not None and not timeout > 0:
-            raise InputError("timeout", timeout, "a number of seconds above 0")
+        if timeout is not None:
+            timeout = checks.number("timeout", timeout, 0, above=True)
         if fallback is not None:
             levels = _levels(fallback)
             own = None if data is None else dict(data)

@@ -14,7 +14,14 @@ from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
 from rank1 import checks, errors
-from rank1.errors import BackendError, InputError, InputTypeError, Rank1Error, StorageError
+from rank1.errors import (
+    BackendError,
+    InputError,
+    InputTypeError,
+    Rank1Error,
+    StorageError,
+    shown,
+)
 
 __all__ = ["Transport", "encoded", "error_of", "renamed", "report_body", "without_none"]
 
@@ -60,9 +67,11 @@ def error_of(status: int, document: Any) -> Rank1Error:
         argument, got = str(fields.get("field", "the request")), str(fields.get("value"))
         part_of = fields.get("part_of")
         argument = argument.removeprefix(f"{part_of}.")
-        # A schema checks the shape of a body; its messages don't read like "must be ...".
-        expected, hint = fields.get("expected", "valid"), fields.get("hint")
-        hint = hint if "expected" in fields else remedy
+        expected, hint = fields.get("expected"), fields.get("hint")
+        if expected is None and str(remedy).startswith("must be "):
+            expected = str(remedy).removeprefix("must be ")
+        elif expected is None:  # a schema checks the shape of a body, in other words
+            expected, hint = "valid", remedy
         error = kind(
             argument, got, expected, hint, got=got, status=status, part_of=part_of, ours=ours
         )
@@ -80,7 +89,11 @@ class Transport:
     """Connections to a service, one for each thread; see `Client`."""
 
     def __init__(self, url: str, token: str, timeout: float = 10.0) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url if isinstance(url, str) else "")
+            port = parts.port
+        except ValueError as error:  # such as a port that isn't a number
+            raise InputError("url", url, "http://… or https://…", str(error)) from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InputError("url", url, "http://… or https://…")
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
@@ -88,10 +101,10 @@ class Transport:
             raise InputError("token", token, asked, got="something else")
         https = parts.scheme == "https"
         self._kind = http.client.HTTPSConnection if https else http.client.HTTPConnection
-        self._place = (parts.hostname, parts.port or self._kind.default_port)
+        self._place = (parts.hostname, port or self._kind.default_port)
         self._path = parts.path.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"}
-        self._timeout = checks.number("timeout", timeout, 0, 1e6, above=True)
+        self.timeout = checks.number("timeout", timeout, 0, 1e6, above=True)
         self._local = threading.local()
         self.silent_until = 0.0
 
@@ -141,14 +154,17 @@ class Transport:
         timeout: float | None,
     ) -> Any:
         """Send a request, retrying until the timeout; returns the JSON of the answer."""
-        end = time.monotonic() + (self._timeout if timeout is None else timeout)
+        end = time.monotonic() + (self.timeout if timeout is None else timeout)
         pause = FIRST_PAUSE
         while True:
             left = max(0.001, end - time.monotonic())
             try:
                 status, after, data = self._once(method, path, body, headers, left)
                 if status < 300:
-                    return json.loads(data) if data else None
+                    found = _json(data) if data else {}
+                    if isinstance(found, dict):
+                        return found
+                    raise StorageError("the answer isn't of a rank1 service", shown(data))
                 failure = error_of(status, _json(data))
                 if status not in RETRIED or isinstance(failure, _FINAL):
                     raise failure
@@ -187,7 +203,7 @@ class Transport:
 
     def lines(self, path: str) -> Iterable[bytes]:
         """Yield the lines of a stream, using a separate connection."""
-        link = self._kind(*self._place, timeout=self._timeout)
+        link = self._kind(*self._place, timeout=self.timeout)
         try:
             link.request("GET", self._path + path, headers=self._headers)
             answer = link.getresponse()

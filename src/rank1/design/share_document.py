@@ -177,7 +177,7 @@ def first_shares(
     {'headline': {'A': 0.5, 'B': 0.5}}
     """
     settings: dict[str, Any] = {
-        "sides": {side: list(labels) for side, labels in sides.items()},
+        "sides": _checked_sides(sides),
         "given": list(given),
         "control": None if control is None else dict(control),
         "confidence": confidence,
@@ -188,7 +188,7 @@ def first_shares(
     }
     shares = {  # any values that add up to 1: only the names of the sides matter here
         side: {label: float(k == 0) for k, label in enumerate(labels)}
-        for side, labels in _checked_sides(settings["sides"]).items()
+        for side, labels in settings["sides"].items()
         if side not in settings["given"]
     }
     empty = SharesDocument.of({**settings, "versions": [{"version": 1, "sides": shares}]})
@@ -216,9 +216,13 @@ def _checked_sides(sides: Any) -> dict[str, list[str]]:
 
 
 def _checked_given(sides: Mapping[str, Any], given: Any) -> tuple[str, ...]:
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise InputTypeError("given", given, "a list of names of sides")
     for side in given:
-        if side not in sides:
+        if not isinstance(side, str) or side not in sides:
             raise InputError("given", side, f"one of {', '.join(sides)}")
+    if len(set(given)) == len(sides):
+        raise InputError("given", given, "fewer sides: at least one must be chosen")
     return tuple(side for side in sides if side in given)
 
 
@@ -229,20 +233,23 @@ def _version(
         got = each.get("version") if isinstance(each, Mapping) else each
         raise InputError("version", got, f"{number}: versions are numbered 1, 2, 3 …")
     shares, fit, living, leaders = [], [], [], []
-    led = each.get("leaders") or {}
+    by_side = {name: each.get(name) or {} for name in ("sides", "fit", "living", "leaders")}
+    for name, values in by_side.items():
+        if not isinstance(values, Mapping):
+            raise InputTypeError(name, values, "a mapping with the names of sides")
     for side, labels in sides.items():
         if side in given:
             shares.append(np.full(len(labels), 1 / len(labels)))
         else:
-            own = _by_label(f"shares of {side}", (each.get("sides") or {}).get(side), labels, None)
+            own = _by_label(f"shares of {side}", by_side["sides"].get(side), labels, None)
             if abs(own.sum() - 1) > 1e-9:
                 expected, got = "numbers that add up to 1", f"{own.sum():.10g}"
                 raise InputError(f"shares of {side}", own.tolist(), expected, got=got)
             shares.append(own)
-        fit.append(_by_label(f"fit of {side}", (each.get("fit") or {}).get(side), labels, 1.0))
-        lives = _by_label(f"living of {side}", (each.get("living") or {}).get(side), labels, 1.0)
+        fit.append(_by_label(f"fit of {side}", by_side["fit"].get(side), labels, 1.0))
+        lives = _by_label(f"living of {side}", by_side["living"].get(side), labels, 1.0)
         living.append(lives.astype(np.bool_))
-        leader = led.get(side)
+        leader = by_side["leaders"].get(side)
         if leader is not None and leader not in labels:
             raise InputError(f"leaders.{side}", leader, f"one of {', '.join(labels)}")
         leaders.append(-1 if leader is None else labels.index(leader))
@@ -263,13 +270,16 @@ def _by_label(name: str, values: Any, labels: Sequence[str], default: float | No
     found = []
     for label in labels:
         value = values.get(label, missing)
-        found.append(checks.number(f"{name}, {label}", float(value), 0))
+        value = float(value) if isinstance(value, bool) else value
+        found.append(checks.number(f"{name}, {label}", value, 0))
     return np.array(found)
 
 
 def _stored_counts(design: Design, versions: int, listed: Any) -> Counts:
     """Return the counts of the last update."""
     rows: list[Counts] = []
+    if not isinstance(listed, Sequence):
+        raise InputTypeError("counts", listed, "the counts of the last update")
     for place, each in enumerate(listed, 1):
         try:
             number = checks.integer("version", each["version"], 1, versions)

@@ -113,8 +113,11 @@ def _from_file(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         problem = f"the configuration {str(path)!r} can't be read"
         raise FileError(problem, str(error), where=str(path)) from None
-    for name in found:
-        checks.one_of(f"a setting in {str(path)!r}", name, _FIELDS)
+    try:
+        for name in found:
+            checks.one_of("a setting", name, _FIELDS)
+    except InputError as error:
+        raise error.within(str(path)) from None
     return found
 
 

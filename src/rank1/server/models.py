@@ -90,6 +90,13 @@ def _no_truth(given: Any) -> Any:
     return given
 
 
+def _whole(given: Any) -> Any:
+    """Refuse true and text, which Pydantic would take for whole numbers."""
+    if isinstance(given, bool | str):
+        raise PydanticCustomError("int_type", "must be a whole number")
+    return given
+
+
 def _only(*kinds: type) -> BeforeValidator:
     """Refuse a mapping that is too long, or at its first value of another type.
 
@@ -186,7 +193,7 @@ class AskOne(Ask):
 class AskMany(Body):
     """Either a number of suggestions under one key, or a list of asks, each answered by itself."""
 
-    count: int | None = Field(None, ge=1, le=MAX_BATCH)
+    count: Annotated[int | None, BeforeValidator(_whole)] = Field(None, ge=1, le=MAX_BATCH)
     #: Data to store with each of the `count` suggestions.
     data: dict[str, Any] | None = None
     #: The levels of given sides, for each of the `count` suggestions.

@@ -181,7 +181,8 @@ def _remedy(fault: Mapping[str, Any]) -> str:
     if fault["type"] == "extra_forbidden":
         return "must be left out: this request has no such field (see /docs)"
     words = str(fault["msg"]).removeprefix("Value error, ")
-    return re.sub("^Input should (be|have)", r"must \1", words)
+    words = re.sub(r" after validation, not .*", "", words)
+    return re.sub("^(Input|String|List|Dictionary) should (be|have)", r"must \2", words)
 
 
 def validation_problem(found: Sequence[Mapping[str, Any]], body: Any) -> dict[str, Any]:

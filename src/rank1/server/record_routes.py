@@ -100,7 +100,8 @@ async def _items(request: Request, name: str) -> list[Any]:
         raise InputTypeError("the body", body, f'{{"{name}": […]}}')
     items = body[name]
     if not isinstance(items, list) or not 1 <= len(items) <= models.MAX_BATCH:
-        raise InputError(name, items, f"a list of 1 to {models.MAX_BATCH:,} items")
+        kind = InputError if isinstance(items, list) else InputTypeError
+        raise kind(name, items, f"a list of 1 to {models.MAX_BATCH:,} items")
     return items
 
 

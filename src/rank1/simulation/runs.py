@@ -182,6 +182,8 @@ def checked_policies(policies: Policy | str | Sequence[Policy | str]) -> list[Po
         name = policies.__name__
         expected = f"policies, such as {name}()"
         raise InputTypeError("policies", policies, expected, got=f"the class {name}")
+    if not isinstance(policies, Iterable | Policy):
+        raise InputTypeError("policies", policies, "policies, such as rank1.Rank1Elim()")
     named = [policies] if isinstance(policies, Policy | str) else list(policies)
     given = [parse_policy(one) if isinstance(one, str) else one for one in named]
     if not given:

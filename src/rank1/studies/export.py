@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rank1 import atomic, checks
 from rank1.compiled import generator, kernel_for
 from rank1.documents import Replayed
-from rank1.errors import FileError, InputError
+from rank1.errors import FileError, InputError, InputTypeError
 from rank1.policies import Known, Policy
 from rank1.policies.base import choose, update
 from rank1.policies.mistakes import start
@@ -217,6 +217,8 @@ def replay_log(
     are draws like any others. The replay ends when the log has no more rewards of an arm.
     """
     other = parse_policy(policy) if isinstance(policy, str) else policy
+    if not isinstance(other, Policy):
+        raise InputTypeError("policy", policy, "a policy or its name")
     _, living = known.places_of(events.arm)
     counted = np.flatnonzero(_counted(events))
     history = events.kind[counted] == Kind.HISTORY

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rank1.errors import FileError, InputError, reason
+from rank1.errors import FileError, InputError, InputTypeError, reason
 
 __all__ = ["MEASURES", "Line", "file_lines", "line_of"]
 
@@ -39,6 +39,8 @@ def file_lines(
 
     The separator of a CSV file and its encoding (UTF-8 or Latin-1) are detected.
     """
+    if not isinstance(columns, Mapping | None):
+        raise InputTypeError("columns", columns, 'a mapping such as {"reward": "converted"}')
     own = {name: name for name in (*sides, *MEASURES)} | dict(columns or {})
     for name in own:
         if name not in (*sides, *MEASURES):
@@ -150,6 +152,8 @@ def _json_lines(path: Path, levels: Names, measures: Names) -> Iterator[Line]:
                 continue
             try:
                 line = json.loads(text)
+                if not isinstance(line, dict):
+                    raise ValueError("it isn't an object")
                 inner = line.get("levels") or {}  # as our own export has them
                 line |= {own: inner[side] for side, own in levels.items() if side in inner}
             except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -195,6 +199,9 @@ def line_of(number: int, labels: Sequence[Any], values: Mapping[str, Any]) -> Li
     reward, count, trials = read.get("reward"), read.get("count"), None
     if read.get("counted_as") is not None:  # the default, as our own export says
         reward = read["counted_as"]
-    if reward is None and read.get("trials") is not None:
+    if read.get("trials") is not None:
+        if reward is not None:
+            error = InputError("trials", read["trials"], "left out where a reward is given")
+            raise error.within(f"line {number} of the history")
         reward, trials = read.get("successes"), read["trials"]
     return Line(number, labels, reward, 1 if count is None else count, trials)

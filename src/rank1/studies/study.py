@@ -199,6 +199,7 @@ class Study(RunningStudy):
             Whether to start at the newest event and go back.
         """
         checks.integer("limit", limit, 1)
+        after = None if after is None else checks.integer("after", after, 0)
         for kind in kinds:
             checks.one_of("kinds", kind, [each.name.lower() for each in Kind])
         chosen = [Kind[kind.upper()] for kind in kinds]
