@@ -174,18 +174,20 @@ def test_estimates_lie_in_their_intervals(create: Callable[..., Study]) -> None:
         assert np.all(effects[:, 0] <= effects[:, 2])
 
 
-UNTIL = "Until the best level of each side is known: about 20 more rewards "
+UNTIL = " until the best level of each side is known."
 
 
 @pytest.mark.parametrize(
     ("more", "per_day", "expected"),
     [
         ((0, 0, 0), None, "The best level of each side is already known."),
-        ((10, 20, 3000), None, UNTIL + "(10 to 3,000 in 80 of 100 studies)."),
-        ((10, 20, math.inf), 10, UNTIL + "(at least 10 in 90 of 100 studies), "
-         "about 2.0 more days (at least 1.0 in 90 of 100 studies)."),
+        ((10, 20, 3000), None, "It will take about 20 more rewards "
+         "(between 10 and 3,000 in 80 out of 100 such studies)" + UNTIL),
+        ((10, 20, math.inf), 10, "It will take about 20 more rewards "
+         "(at least 10 in 90 out of 100 such studies) or about 2.0 more days "
+         "(at least 1.0 in 90 out of 100 such studies)" + UNTIL),
         ((3226, math.inf, math.inf), 10, "No end in sight: the levels that are left may be alike. "
-         "In 10 of 100 studies, 3,226 more rewards or 322.6 more days are enough."),
+         "But in 10 out of 100 such studies, 3,226 more rewards or 322.6 more days are enough."),
         ((math.inf,) * 3, None, "No end in sight: the levels that are left may be alike."),
     ],
 )  # fmt: skip
@@ -223,7 +225,8 @@ def test_levels_are_not_called_alike_while_nothing_is_known_of_the_lift() -> Non
     """After one result it said "No end in sight: the levels that are left may be alike"."""
     found = Finding(("y",), Lift(("x",), False, math.nan, math.nan, math.nan), False, None, 0.95)
     said = _words(found, {"10%": 97.0, "50%": math.inf, "90%": math.inf}, None)
-    assert said == "It is too early for a forecast: by how much the leader leads isn't known yet."
+    early = "It is too early for a forecast: it isn't known yet by how much the leader leads."
+    assert said == early
 
 
 @pytest.mark.parametrize("goal", ["find", "earn"])
