@@ -90,7 +90,7 @@ def test_history_is_no_evidence_in_studies_that_draw(create: Callable[..., Study
         study.import_history([("x", 0.0)] * 500 + [("y", 1.0)] * 500)
     found = study.best()
     assert found.statement == (
-        "Keep going: y leads over x, the runner-up; by how much isn't known yet."
+        "Keep going: y leads over x, the runner-up; it isn't known yet by how much."
     )
     assert found.reason.endswith("imported rewards aren't evidence")
     assert any(each.startswith("1,000 imported rewards count in av") for each in found.warnings)
@@ -105,8 +105,8 @@ def test_history_is_no_evidence_in_studies_that_draw(create: Callable[..., Study
     [
         (math.inf, 2.4, math.inf, "leads by at least 240% over x, the runner-up"),
         (250.0, 2.4, math.inf, "leads by at least 240% over x, the runner-up"),
-        (250.0, -1.0, math.inf, "leads over x, the runner-up; by how much isn't known yet"),
-        (math.nan, math.nan, math.nan, "leads over x, the runner-up; by how much isn't known yet"),
+        (250.0, -1.0, math.inf, "leads over x, the runner-up; it isn't known yet by how much"),
+        (math.nan,) * 3 + ("leads over x, the runner-up; it isn't known yet by how much",),
         (
             0.3,
             -0.5,
@@ -128,7 +128,7 @@ def test_no_lift_over_a_level_that_was_never_shown(create: Callable[..., Study])
     study.revise(add={"image": ["z"]})
     found = study.best()
     assert found.statement == (
-        "Keep going: y leads over z, the runner-up; by how much isn't known yet."
+        "Keep going: y leads over z, the runner-up; it isn't known yet by how much."
     )
     assert found.lift is not None
     assert math.isnan(found.lift["estimate"])

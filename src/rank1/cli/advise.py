@@ -15,10 +15,10 @@ from rank1.cli.options import Jobs, Json, Real, Seed, Whole, whole
     "--goal find --lift 0.5"
 )
 def advise(
-    horizon: Annotated[int, typer.Option(help="Number of pulls available.", **Whole)],
+    horizon: Annotated[int, typer.Option(help="Number of pulls (visitors) available.", **Whole)],
     rate: Annotated[
         float,
-        typer.Option(help="Average reward of a pull if all arms are played equally.", **Real),
+        typer.Option(help="Average reward (such as the success rate) of an equal split.", **Real),
     ],
     rows: Annotated[int | None, typer.Option(help="Number of rows.", **Whole)] = None,
     columns: Annotated[int | None, typer.Option(help="Number of columns.", **Whole)] = None,

@@ -129,7 +129,7 @@ def create(
     storage: Storage = "rank1.db",
     goal: Annotated[
         str,
-        typer.Option(help="earn: play what pays. find: find the best arm, and say when to stop."),
+        typer.Option(help="earn: show what pays. find: find the best arm, and say when to stop."),
     ] = "earn",
     policy: Annotated[
         str | None,
@@ -179,7 +179,7 @@ def create(
     min_lift: Annotated[
         float | None,
         typer.Option(
-            help="find: the smallest lift worth having, in reward above the lowest.", **Real
+            help="find: the smallest lift that matters, in reward above the lowest.", **Real
         ),
     ] = None,
     guardrail: Annotated[

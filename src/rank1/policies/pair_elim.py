@@ -55,7 +55,7 @@ class PairElim(Policy):
 
     @property
     def needs_all(self) -> tuple[str, ...]:
-        """A round has equally many rewards of every line, so all pulls."""
+        """All pulls: a round needs equally many rewards of every row and column."""
         return ("pulls",)
 
     def start(self, known: Known) -> PairElimState:

@@ -59,7 +59,7 @@ class Rank1Elim(Policy):
 
     @property
     def needs_all(self) -> tuple[str, ...]:
-        """A stage has equally many rewards of every line, so all pulls."""
+        """All pulls: a stage needs equally many rewards of every row and column."""
         return ("pulls",)
 
     def start(self, known: Known) -> EliminationState:

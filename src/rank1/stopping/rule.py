@@ -92,7 +92,7 @@ def log_e_value(
     margin: float = 0.0,
     rule: str = "kt",
 ) -> float:
-    """The evidence log E against «the other arm's mean is at least the leader's plus a margin».
+    """The evidence log E against "the other arm's mean is at least the leader's plus a margin".
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def verdict(
     """Whether you may stop and declare the arm with the largest mean the best.
 
     However the arms were chosen, however late rewards arrived, and however often you look: on grids
-    of rank one (on any grid, if that is not assumed) the probability that this ever says «stop»
+    of rank one (on any grid, if that is not assumed) the probability that this ever says "stop"
     with a leader more than `tolerance` below the best is at most 1 − `confidence`.
 
     Parameters

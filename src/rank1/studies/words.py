@@ -41,7 +41,7 @@ class Lift:
         over = f"over {name(self.over)}, {called}"
         scale = above(self.above)
         if self.unknown:
-            return f"leads {over}; by how much isn't known yet"
+            return f"leads {over}; it isn't known yet by how much"
         if not self.estimate <= LARGEST:
             return f"leads by at least {percent(self.low)}{scale} {over}{self._means}"
         if self.high > LARGEST and self.low <= 0:
@@ -81,7 +81,8 @@ class Doubt:
         if self.speaks:
             return (
                 f"{name(self.arm)} may be an exception: its mean is {self.mean:.3g} after "
-                f"{self.tried:,} rewards, and it may reach the leader's {self.leading:.3g}"
+                f"{self.tried:,} rewards, and it may be as good as the leader, whose mean is "
+                f"{self.leading:.3g}"
             )
         if self.tried == 0:
             return f"{name(self.arm)} was never shown, so it may be as good"
