@@ -75,7 +75,9 @@ def serve(
     config: ConfigFile = None,
     demo: Annotated[
         bool,
-        typer.Option("--demo", help="Add a demo study with simulated visitors on a real grid."),
+        typer.Option(
+            "--demo", help="Show a demo study with simulated visitors; kept only with --storage."
+        ),
     ] = False,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print the settings as JSON, and exit.")

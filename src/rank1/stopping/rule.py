@@ -199,10 +199,10 @@ def odds_of(log_e: float, threshold: float) -> str:
     """The strength of the evidence, as the odds of a bet.
 
     >>> odds_of(-1.2, 3.0)
-    'the evidence against that is 0.3 to 1, and 20 to 1 is needed'
+    'the evidence against that is 0.3 to 1, and 20 to 1 is required'
     """
     odds, needed = (math.exp(min(each, 300.0)) for each in (log_e, threshold))
-    return f"the evidence against that is {_odds(odds)} to 1, and {_odds(needed)} to 1 is needed"
+    return f"the evidence against that is {_odds(odds)} to 1, and {_odds(needed)} to 1 is required"
 
 
 def _odds(odds: float) -> str:

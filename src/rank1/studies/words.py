@@ -167,8 +167,8 @@ class Finding:
                 return f"Keep going until {arm} is ruled out: the study now shows it more often."
             return f"Show {name(self.doubt.arm)} more often, or stop if you trust the order."
         if not self.drawn:
-            lever = "a tolerance, a difference that doesn't matter to you"
-            return f"Keep going. If you don't have enough traffic, create studies with {lever}."
+            lever = "a tolerance: a difference that doesn't matter to you"
+            return f"Keep going. If you don't have enough traffic, create the study with {lever}."
         if self.min_lift == 0:
             return (
                 "Keep going. If you don't have enough traffic, and differences below "

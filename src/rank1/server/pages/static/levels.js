@@ -26,13 +26,13 @@ export function showVerdict(view) {
   const doubtful = verdict === "only" || (verdict === "stop" && !view.any_grid_stop && chosen(view).length > 1);
   words("by", {
     none: () => "",
-    go: () => (lift?.estimate === null && !(lift.low > 0) ? "" : ["That is", ...over]),
+    go: () => (lift?.estimate === null && !(lift.low > 0) ? "" : ["Compared with ", ...over.slice(1)]),
     stop: () => (lift ? ["It ", leads(lift), ...over, ...(doubtful ? [" This holds if ", ...list(chosen(view)), ` don't influence each other.${view.retired ? "" : " If you can't assume that, keep going."}`] : [])] : "It is the only one left."),
     only: () => [...doubted(view.doubt), " ", ...arm(view.leader), " ", leads(lift), ...over],
   }[verdict]());
   words("next-step", {
     none: () => "Put one of the snippets below into your page or program: results appear here at once.",
-    go: () => (view.versions ? "Leave it running: traffic shifts to what works by itself." : "Leave it running: it shows what pays, most of the time."),
+    go: () => (view.versions ? "Leave it running: traffic automatically shifts to what works." : "Leave it running: it shows what pays, most of the time."),
     stop: () => "Show it to everyone, then end the study.",
     only: () => (view.versions ? ["Keep going until ", ...arm(view.doubt.arm), " is ruled out: the study now shows it more often."]
       : ["Show ", ...arm(view.doubt.arm), " more often, or ship if you know that ", ...list(chosen(view)), " don't influence each other."]),
