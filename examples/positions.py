@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
         f"have been {100 * grid.mean():.1f}, with the best pair {100 * grid.max():.1f}."
     )
     assert best.leader is not None
-    print(f"{' × '.join(best.leader)} leads. {best.reason}")
+    print(f"{' × '.join(best.leader)} leads; {best.reason}.")
     effects, names = best.effects["position"][:, 0], best.sides["position"]
     shown = ", ".join(f"{names[j]} {effects[j]:.2f}" for j in np.argsort(-effects))
     print(f"How much each position is looked at, relative to the best: {shown}")

@@ -157,7 +157,7 @@ def main(arguments: list[str] | None = None) -> None:
             f"been {100 * each.mean():.1f}%, with the best pair {100 * each.max():.1f}%."
         )
         if best.leader is not None:
-            print(f"{' × '.join(best.leader)} leads. {best.reason}")
+            print(f"{' × '.join(best.leader)} leads; {best.reason}.")
 
 
 if __name__ == "__main__":
