@@ -202,7 +202,7 @@ def test_a_forecast_shares_the_doubt_of_the_verdict() -> None:
     doubt = Doubt(("B", "x"), 0.5, 0.6, 3, speaks=False)
     found = Finding(("A", "y"), Lift(("A", "x"), False, 0.1, 0.0, 0.2), True, doubt, 0.95)
     said = _words(found, dict.fromkeys(("10%", "50%", "90%"), 0.0), None)
-    assert said.startswith("The best level of each side is already known, but only if a level ")
+    assert said.startswith("The best level of each side is already known, but only if the sides ")
     assert said.endswith(
         ": B × x was shown only 3 times, too rarely to tell whether it is as good."
     )

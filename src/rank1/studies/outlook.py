@@ -10,7 +10,7 @@ from rank1.errors import InputError
 from rank1.studies import planning
 from rank1.studies.look import Look
 from rank1.studies.state import StudyState
-from rank1.studies.words import ORDER, Finding, percent
+from rank1.studies.words import APART, Finding, percent
 
 __all__ = ["forecast_of", "personalise_of"]
 
@@ -87,7 +87,7 @@ def _words(finding: Finding, more: dict[str, float], days: dict[str, float] | No
     if finding.lift is None:
         return "There is only one arm."
     if more["90%"] == 0:
-        but = "" if finding.doubt is None else f", but only if {ORDER}: {finding.doubt}"
+        but = "" if finding.doubt is None else f", but only if {APART}: {finding.doubt}"
         return f"The best level of each side is already known{but}."
     every = [(more, 0, "rewards")] + ([] if days is None else [(days, 1, "days")])
     if math.isinf(more["50%"]):

@@ -14,6 +14,8 @@ __all__ = ["Doubt", "Finding", "Lift"]
 #: Lifts above this aren't shown as a number.
 LARGEST = 100.0
 ORDER = "a level that is best on its side is best whatever the other sides show"
+#: The same, more simply.
+APART = "the sides don't influence each other"
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Finding:
         if self.no_rule:
             return f"{go_on}: {leads}; {self.no_rule}."
         if self.objection:
-            return f"Stop only if {ORDER}: {self.objection['statement']}"
+            return f"Stop only if {APART}: {self.objection['statement']}"
         return f"{go_on}: {leads}."
 
     @property
@@ -165,7 +167,7 @@ class Finding:
             if self.drawn:
                 arm = name(self.doubt.arm)
                 return f"Keep going until {arm} is ruled out: the study now shows it more often."
-            return f"Show {name(self.doubt.arm)} more often, or stop if you trust the order."
+            return f"Show {name(self.doubt.arm)} more often, or stop if you know that {APART}."
         if not self.drawn:
             lever = "a tolerance: a difference that doesn't matter to you"
             return f"Keep going. If you don't have enough traffic, create the study with {lever}."
