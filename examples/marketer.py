@@ -3,7 +3,7 @@
     python -m examples.marketer [--mails 200000]
 
 64,000 customers of a real shop were sent one of two e-mails, or none. Their rates stand in for
-live customers here. The marketer wants to know the best pair, and when to stop asking.
+live customers here. The marketer wants to know the best pair, and when to stop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BATCH = 1000
 
 
 def play(study: rank1.Study, mails: int, seed: int = 1) -> int:
-    """Send mails until the study may stop, looking after each thousand; how many were sent."""
+    """Send mails until the study may stop, checking after each thousand; return how many."""
     table, rng = hillstrom(), np.random.default_rng(seed)
     rows = {label: k for k, label in enumerate(table.rows)}
     columns = {label: k for k, label in enumerate(table.columns)}
@@ -54,8 +54,9 @@ def main(arguments: list[str] | None = None) -> None:
     i, j = table.rows.index(best.leader[0]), table.columns.index(best.leader[1])
     print(f"{sent:,} mails: {' × '.join(best.leader)} leads; {best.reason}.")
     print(
-        f"Of its customers {100 * table.rates[i, j]:.1f} % came back in the data, of the best "
-        f"pair's {100 * table.rates.max():.1f} %, of all alike {100 * table.rates.mean():.1f} %."
+        f"In the data {100 * table.rates[i, j]:.1f}% of its customers came back, "
+        f"{100 * table.rates.max():.1f}% of the best pair's, and {100 * table.rates.mean():.1f}% "
+        "on average over all pairs."
     )
     print(fit.advice)
 

@@ -1,9 +1,9 @@
-"""Items and positions: which item to put where, when people look at some places more than others.
+"""Items and positions: which item to show where, if some positions get more attention.
 
     python -m examples.positions [--visitors 50000]
 
-A click needs two things: the visitor looks at the position, and likes the item. The chances
-multiply, so the grid of click rates is of rank one. The study keeps its log in a file.
+A visitor clicks if they look at the position and like the item. These two probabilities multiply,
+so the grid of click rates has rank one. The study keeps its log in a file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BATCH = 100
 
 
 def play(study: rank1.Study, visitors: int, seed: int = 1) -> float:
-    """Clicks of a hundred visitors; one of twenty leaves before it can be told what they did."""
+    """Return the clicks per hundred visitors; for one in twenty, the outcome is never reported."""
     rng = np.random.default_rng(seed)
     clicks = 0
     for _ in range(visitors // BATCH):
@@ -51,14 +51,14 @@ def main(arguments: list[str] | None = None) -> None:
             best = study.best()
     grid = np.outer(list(ITEMS.values()), list(POSITIONS.values()))
     print(
-        f"{given.visitors:,} visitors, {rate:.1f} clicks of a hundred; all pairs alike would have "
-        f"given {100 * grid.mean():.1f}, the best pair {100 * grid.max():.1f}"
+        f"{given.visitors:,} visitors, {rate:.1f} clicks per hundred. With an equal split it would "
+        f"have been {100 * grid.mean():.1f}, with the best pair {100 * grid.max():.1f}."
     )
     assert best.leader is not None
-    print(f"{' × '.join(best.leader)} leads. {best.reason}")
+    print(f"{' × '.join(best.leader)} leads; {best.reason}.")
     effects, names = best.effects["position"][:, 0], best.sides["position"]
     shown = ", ".join(f"{names[j]} {effects[j]:.2f}" for j in np.argsort(-effects))
-    print(f"How much each position is looked at, beside the best: {shown}")
+    print(f"How much each position is looked at, relative to the best: {shown}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""A toy shop: its page asks which headline and which image to show, and reports what is bought.
+"""A toy shop: its page asks which headline and which image to show, and reports what visitors buy.
 
 Start a service (`rank1 serve`), then
 
     python -m examples.shop URL TOKEN                     the page, on http://127.0.0.1:8080
     python -m examples.shop URL TOKEN --visitors 50000    50,000 made-up visitors
 
-A page must never wait for a bandit. So the shop keeps a stock of suggestions, asks for more before
-it runs out, and shows its own favourite where the service is down.
+A page must never wait for a bandit. So the shop keeps a stock of suggestions, asks for more when it
+is used up, and shows its own favourite if the service is down.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ import rank1
 HEADLINES = ["Half price", "New in", "Made to last", "Only today"]
 IMAGES = ["beach", "model", "product", "drawing", "family"]
 FAVOURITE = {"headline": "New in", "image": "product"}
-#: How often a visitor buys: what the shop doesn't know.
+#: A visitor buys with the product of these probabilities, which the shop doesn't know.
 ATTENTION = {"Half price": 0.60, "New in": 0.45, "Made to last": 0.35, "Only today": 0.50}
 DESIRE = {"beach": 0.10, "model": 0.16, "product": 0.22, "drawing": 0.08, "family": 0.14}
 
 
 class Shop:
-    """What stands between the page and the service."""
+    """The shop's stock of suggestions, and its reports to the service."""
 
     def __init__(self, study: rank1.RemoteStudy, stock: int = 200) -> None:
         self._study, self._size = study, stock
@@ -41,41 +41,41 @@ class Shop:
         self._lock = threading.Lock()
 
     def show(self) -> rank1.Suggestion:
-        """What the next visitor sees."""
+        """Return the suggestion for the next visitor."""
         with self._lock:
             if not self._stock:
-                # One visitor in two hundred waits for it, and no longer than this.
+                # Only one visitor in two hundred has to wait, for at most five seconds.
                 more = self._study.ask(count=self._size, fallback=FAVOURITE, timeout=5)
                 self._stock.extend(more)
             return self._stock.popleft()
 
     def report(self, id: str, bought: bool) -> None:
-        """What a visitor did, perhaps hours later."""
+        """Note whether a visitor bought, perhaps hours later."""
         with self._lock:
             self._sold.append((id, float(bought)))
             if len(self._sold) % self._size == 0:
                 self.flush()
 
     def flush(self) -> None:
-        """Send the reports that wait; the ids make it harmless to send one again."""
+        """Send the waiting reports; because of the ids, a duplicate does no harm."""
         try:
             answers = self._study.tell_many(self._sold)
         except rank1.StorageError:
-            return  # the service is down: they are sent with the next ones
+            return  # the service is down: send them with the next ones
         for (id, _), answer in zip(self._sold, answers, strict=True):
             if isinstance(answer, rank1.Rank1Error):
                 print(f"the report of {id} was refused: {answer}")
         self._sold = []
 
     def close(self) -> None:
-        """Give back what was never shown."""
+        """Send the last reports, and cancel the suggestions that were never shown."""
         self.flush()
         for each in self._stock:
             self._study.cancel(each.id)
 
 
 def opened(client: rank1.Client, name: str) -> rank1.RemoteStudy:
-    """The shop's study; the first to come creates it."""
+    """Open the shop's study, or create it if it doesn't exist yet."""
     try:
         return client.open(name)
     except rank1.UnknownStudyError:
@@ -88,7 +88,7 @@ def opened(client: rank1.Client, name: str) -> rank1.RemoteStudy:
 
 
 def play(shop: Shop, visitors: int, seed: int = 1) -> float:
-    """Visitors who look, think, and buy or leave; how many bought of a hundred."""
+    """Simulate visitors who look, think, and buy or leave; return the percentage who bought."""
     rng = np.random.default_rng(seed)
     thinking: deque[tuple[int, str, bool]] = deque()  # until when, what, and the outcome
     bought = 0
@@ -110,7 +110,7 @@ def play(shop: Shop, visitors: int, seed: int = 1) -> float:
 
 
 def serve(shop: Shop, port: int = 8080) -> None:
-    """The page itself."""
+    """Serve the page."""
     numbers = itertools.count(1)
 
     class Page(BaseHTTPRequestHandler):
@@ -153,11 +153,11 @@ def main(arguments: list[str] | None = None) -> None:
         best = study.best()
         each = np.outer(list(ATTENTION.values()), list(DESIRE.values()))
         print(
-            f"{given.visitors:,} visitors, {rate:.1f} of a hundred bought; showing all pairs alike "
-            f"would have sold {100 * each.mean():.1f}, the best pair {100 * each.max():.1f}"
+            f"{given.visitors:,} visitors, {rate:.1f}% bought. With an equal split it would have "
+            f"been {100 * each.mean():.1f}%, with the best pair {100 * each.max():.1f}%."
         )
         if best.leader is not None:
-            print(f"{' × '.join(best.leader)} leads. {best.reason}")
+            print(f"{' × '.join(best.leader)} leads; {best.reason}.")
 
 
 if __name__ == "__main__":

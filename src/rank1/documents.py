@@ -214,7 +214,7 @@ class Best(_Document):
     mean_lower: Floats
     mean_upper: Floats
     #: Comparison of each arm with the leader: an arm is out if its `upper` is at most `mark`. The
-    #: rule that assumes rank one says «stop» exactly when all other arms are out.
+    #: rule that assumes rank one says "stop" exactly when all other arms are out.
     lower: Floats
     upper: Floats
     mark: float

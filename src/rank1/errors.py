@@ -281,7 +281,7 @@ class ConflictError(Rank1Error, ValueError):
     Attributes
     ----------
     again
-        Whether another process stored the same event in this moment, so that a retry will see it.
+        Whether another process stored the same event just now, so that a retry will see it.
     """
 
     again: bool = False

@@ -315,7 +315,7 @@ def test_reports_that_are_not_waited_for_are_refused(policy: rank1.Policy) -> No
         with pytest.raises(ValueError, match="pull must be one that was asked for"):
             rank1.tell(state, rank1.Pull(0, tag), 1.0)
     rank1.tell(state, pull, 1.0)
-    with pytest.raises(ValueError, match="asked for and isn't reported yet"):
+    with pytest.raises(ValueError, match="asked for and hasn't been reported yet"):
         rank1.tell(state, pull, 1.0)
     for _ in range(300):  # and it goes on
         rank1.tell(state, rank1.ask(state, rng), 1.0)

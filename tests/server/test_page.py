@@ -148,7 +148,7 @@ def test_start_a_study_ask_tell_and_see_the_number_change(page: Page, service: S
     page.locator("#holdout").fill("")
     page.get_by_role("button", name="Estimate").click()
     expect(page.locator("#long")).to_contain_text(
-        re.compile(r"About [\d,]+ visitors, [\d,.]+ days")
+        re.compile(r"About [\d,]+ visitors, or [\d,.]+ days")
     )
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("by hand")
@@ -243,7 +243,7 @@ def test_tokens_and_what_they_allow(page: Page, service: Served) -> None:
     page.get_by_role("button", name="Forget token").click()
     page.get_by_label("A token for this service").fill("r1_wrong_token")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert").first).to_have_text("This service doesn't know this token.")
+    expect(page.get_by_role("alert").first).to_have_text("This token isn't valid for this service.")
     expect(page.locator("#main")).to_be_hidden()
     # Pasting the address with the token over an open page works.
     page.goto(f"{service.url}/#token={service.token}")

@@ -29,7 +29,7 @@ WORDS = (
     "statement", "next_step", "assumes", "lift", "doubt", "verdicts", "levels", "warnings", "arms",
     "out_arms", "interval",
 )  # fmt: skip
-GO_ON = "keep going: {}: the evidence against that is {} to 1, and {} to 1 is needed"
+GO_ON = "keep going: {}: the evidence against that is {} to 1, and {} to 1 is required"
 STOP = (
     "stop: a × x is within the tolerance of 0.8 of the best at confidence 90%; the closest is a × y"
 )

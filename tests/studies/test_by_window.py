@@ -179,7 +179,7 @@ def test_a_find_study_knows_which_delays_it_allows(
         found = late_failures(study, now, 0.0, high)
     assert bool(found.warnings) == (kind not in ("at the end", "0 and 1"))
     allowed = {
-        "dropped": "Whether a reward comes within its window depends on neither level nor reward.",
+        "dropped": "Whether a reward arrives in time doesn't depend on the level or the reward.",
         "at the end": "What a level earns after the reward window doesn't matter.",
         "0 and 1": "How long a reward takes doesn't depend on the level that was shown.",
     }

@@ -257,7 +257,7 @@ def test_guardrails_come_with_a_record_or_a_reward(run: Run) -> None:
     message = run("reward", "home", "bob", "0", "--guardrail", "left=1", status=2)
     assert "unit 'bob' already has left = 0, got left = 1" in message
     message = run("record", "home", "cay", *told, "--guardrail", "left=1", status=2)
-    assert "--guardrail must be given together with a reward" in message
+    assert "--guardrail must be left out if there is no reward" in message
 
 
 @pytest.mark.uncompiled

@@ -378,7 +378,7 @@ def test_what_does_not_fit_its_version_is_refused(create: Callable[..., Study]) 
     with pytest.raises(ValueError, match="version 1 draws: A, B, got 'C'"):
         study.record(unit, 1, {"headline": "C", "image": "x"})
     study.record(unit, 0, {"headline": "C", "image": "x"}, 1.0)  # it was shown before the revision
-    with pytest.raises(rank1.ConflictError, match="has no shares: uts chooses"):
+    with pytest.raises(rank1.ConflictError, match="has no shares, because uts chooses"):
         create(goal="earn").record("u", 0, CONTROL)
     assert is_whole(study)
 

@@ -257,7 +257,7 @@ def test_lines_that_cannot_be_used_are_named(create: Callable[..., Study], tmp_p
     )
     assert counted(study) == {}
     file.write_text("headline,image,button,reward\nA,x,buy,1\nA,x,1\n")
-    with pytest.raises(rank1.FileError, match=r"line 3 of .*known\.csv' has 3 columns, not 4"):
+    with pytest.raises(rank1.FileError, match=r"line 3 of .*known\.csv' has 3 columns, but"):
         study.import_history(file)
     file.write_text("headline,image,button,reward,reward\nA,x,buy,1,0\n")
     with pytest.raises(rank1.FileError, match=r"known\.csv' has the column 'reward' twice"):
@@ -276,7 +276,7 @@ def test_lines_that_cannot_be_used_are_named(create: Callable[..., Study], tmp_p
     ):
         study.import_history([("A", "x", "buy", None)])
     file.write_text(f"{ARMS}\nA,x,buy,\n")
-    with pytest.raises(rank1.InputError, match=r"one with rewards, got 1 lines without one"):
+    with pytest.raises(rank1.InputError, match=r"lines with rewards, got 1 lines without one"):
         study.import_history(file)
     with pytest.raises(rank1.FileError, match="can't be read"):
         study.import_history(tmp_path / "missing.csv")

@@ -374,7 +374,7 @@ def test_verify_names_a_falsified_count(place: str, monkeypatch: pytest.MonkeyPa
         log.rows("DELETE FROM rank1_snapshots")  # type: ignore[attr-defined]
     (problem,) = study.verify().problems
     assert problem.startswith("the log has {'suggestions': 6, 'reports': 5, ")
-    assert "and its fold {'suggestions': 6, 'reports': 3, " in problem
+    assert "but its fold has {'suggestions': 6, 'reports': 3, " in problem
     monkeypatch.undo()
     study.access.forget()
     assert study.verify().problems == []

@@ -90,7 +90,7 @@ def test_history_is_no_evidence_in_studies_that_draw(create: Callable[..., Study
         study.import_history([("x", 0.0)] * 500 + [("y", 1.0)] * 500)
     found = study.best()
     assert found.statement == (
-        "Keep going: y leads over x, the runner-up; by how much isn't known yet."
+        "Keep going: y leads over x, the runner-up; it isn't known yet by how much."
     )
     assert found.reason.endswith("imported rewards aren't evidence")
     assert any(each.startswith("1,000 imported rewards count in av") for each in found.warnings)
@@ -105,8 +105,8 @@ def test_history_is_no_evidence_in_studies_that_draw(create: Callable[..., Study
     [
         (math.inf, 2.4, math.inf, "leads by at least 240% over x, the runner-up"),
         (250.0, 2.4, math.inf, "leads by at least 240% over x, the runner-up"),
-        (250.0, -1.0, math.inf, "leads over x, the runner-up; by how much isn't known yet"),
-        (math.nan, math.nan, math.nan, "leads over x, the runner-up; by how much isn't known yet"),
+        (250.0, -1.0, math.inf, "leads over x, the runner-up; it isn't known yet by how much"),
+        (math.nan,) * 3 + ("leads over x, the runner-up; it isn't known yet by how much",),
         (
             0.3,
             -0.5,
@@ -127,7 +127,7 @@ def test_an_arm_without_results_is_no_runner_up(create: Callable[..., Study], go
     shown = study.ask()
     study.tell(shown.id, 1.0)
     leader = shown.levels["image"]
-    assert study.best().statement == f"Keep going: {leader} leads; by how much isn't known yet."
+    assert study.best().statement == f"Keep going: {leader} leads; it isn't known yet by how much."
 
 
 def test_no_lift_over_a_level_that_was_never_shown(create: Callable[..., Study]) -> None:
@@ -136,7 +136,7 @@ def test_no_lift_over_a_level_that_was_never_shown(create: Callable[..., Study])
     play(study, {"x": 0.2, "y": 0.8}, 1000, spread=0.1)
     study.revise(add={"image": ["z"]})
     found = study.best()
-    assert found.statement == "Keep going: y leads; by how much isn't known yet."
+    assert found.statement == "Keep going: y leads; it isn't known yet by how much."
     assert found.lift is not None
     assert math.isnan(found.lift["estimate"])
     estimates = {each["label"]: each["estimate"] for each in found.levels["image"]}
@@ -181,18 +181,20 @@ def test_estimates_lie_in_their_intervals(create: Callable[..., Study]) -> None:
         assert np.all(effects[:, 0] <= effects[:, 2])
 
 
-UNTIL = "Until the best level of each side is known: about 20 more rewards "
+UNTIL = " until the best level of each side is known."
 
 
 @pytest.mark.parametrize(
     ("more", "per_day", "expected"),
     [
         ((0, 0, 0), None, "The best level of each side is already known."),
-        ((10, 20, 3000), None, UNTIL + "(10 to 3,000 in 80 of 100 studies)."),
-        ((10, 20, math.inf), 10, UNTIL + "(at least 10 in 90 of 100 studies), "
-         "about 2.0 more days (at least 1.0 in 90 of 100 studies)."),
+        ((10, 20, 3000), None, "It will take about 20 more rewards "
+         "(between 10 and 3,000 in 80 out of 100 such studies)" + UNTIL),
+        ((10, 20, math.inf), 10, "It will take about 20 more rewards "
+         "(at least 10 in 90 out of 100 such studies) or about 2.0 more days "
+         "(at least 1.0 in 90 out of 100 such studies)" + UNTIL),
         ((3226, math.inf, math.inf), 10, "No end in sight: the levels that are left may be alike. "
-         "In 10 of 100 studies, 3,226 more rewards or 322.6 more days are enough."),
+         "But in 10 out of 100 such studies, 3,226 more rewards or 322.6 more days are enough."),
         ((math.inf,) * 3, None, "No end in sight: the levels that are left may be alike."),
     ],
 )  # fmt: skip
@@ -207,7 +209,7 @@ def test_a_forecast_shares_the_doubt_of_the_verdict() -> None:
     doubt = Doubt(("B", "x"), 0.5, 0.6, 3, speaks=False)
     found = Finding(("A", "y"), Lift(("A", "x"), False, 0.1, 0.0, 0.2), True, doubt, 0.95)
     said = _words(found, dict.fromkeys(("10%", "50%", "90%"), 0.0), None)
-    assert said.startswith("The best level of each side is already known, but only if a level ")
+    assert said.startswith("The best level of each side is already known, but only if the sides ")
     assert said.endswith(
         ": B × x was shown only 3 times, too rarely to tell whether it is as good."
     )
@@ -230,7 +232,8 @@ def test_levels_are_not_called_alike_while_nothing_is_known_of_the_lift() -> Non
     """After one result it said "No end in sight: the levels that are left may be alike"."""
     found = Finding(("y",), Lift(("x",), False, math.nan, math.nan, math.nan), False, None, 0.95)
     said = _words(found, {"10%": 97.0, "50%": math.inf, "90%": math.inf}, None)
-    assert said == "It is too early for a forecast: by how much the leader leads isn't known yet."
+    early = "It is too early for a forecast: it isn't known yet by how much the leader leads."
+    assert said == early
 
 
 @pytest.mark.parametrize("goal", ["find", "earn"])

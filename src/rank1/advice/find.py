@@ -140,20 +140,22 @@ def _advice(
             f"enough for most runs on {_of(sum(enough), total)} that were simulated."
         )
         if sum(enough) + unknown < total:
-            told += f" On {total - sum(enough) - unknown} most runs would end without an answer."
+            short = total - sum(enough) - unknown
+            others = "1 other" if short == 1 else f"{short} others"
+            told += f" On {others}, most runs would end without an answer."
         if lever:
-            told += f" If {_small(lever)}, they are enough for most runs on {_of(more, total)}."
+            told += f" If {_small(lever)}, {pulls} are enough for most runs on {_of(more, total)}."
         if unknown:
-            told += f" On {unknown} this is too slow to simulate here; use `rank1.identify`."
+            told += f" On {unknown}, a simulation would take too long here: use `rank1.identify`."
         return best, [told]
     if lever:
         named = grids[0].arm
         allowance = lever.allowance(sum(size > 1 for size in grids[0].problem.grid.sizes)) - 1
         return lever.label, [
             f"{pulls} are too few to find the best {named}. But if {_small(lever)}, use "
-            f"{lever.label}: they are enough for most runs on {_of(more, total)} that were "
-            f"simulated, and the best {named} is at most {allowance:.0%} better than the one it "
-            "names."
+            f"{lever.label}: with it, {pulls} are enough for most runs on {_of(more, total)} that "
+            f"were simulated, and the best {named} is at most {allowance:.0%} better than the one "
+            "it names."
         ]
     made = any(policy.name == BetElim.name for policy in able)
     asked = "" if made else f" for {' and '.join(within)}; others weren't simulated"
@@ -183,12 +185,12 @@ def _best_lever(
 
 def _small(lever: BetElim) -> str:
     return (
-        f"lifts below {lever.min_lift * 100:.3g}% aren't worth having (min_lift={lever.min_lift:g})"
+        f"lifts below {lever.min_lift * 100:.3g}% don't matter to you (min_lift={lever.min_lift:g})"
     )
 
 
 def _of(some: int, total: int) -> str:
-    return "all grids" if some == total else f"{some} of the {total} grids"
+    return "all grids" if some == total else f"{some or 'none'} of the {total} grids"
 
 
 def _of_grid(
@@ -203,19 +205,19 @@ def _of_grid(
     elif mine["cut_p90"]:
         told += f", but not 90% within {about(most, horizon, down=True)}"
     elif mine["p90"] > horizon or mine["within"] >= 0.9:  # p90 is interpolated
-        told += f", 90% within {about(mine['p90'], horizon)}"
-    told = f"If {grid.words}: {told}."
+        told += f", and 90% within {about(mine['p90'], horizon)}"
+    told = f"If {grid.words}, then {told}."
     if mine["given_up"] and mine["within"] < ENOUGH:
         told += " Longer runs weren't simulated."
     else:
-        told += f" Within {horizon:,} pulls {mine['within']:.0%} of them stop."
+        told += f" Within {horizon:,} pulls, {mine['within']:.0%} of them stop."
     for lever in levers:
         for row in rows:
             if row["policy"] == lever.label:
                 half = about(row["median"], horizon)
                 if row["cut"]:
                     half = f"more than {about(row['most'], horizon, down=True)}"
-                told += f" With min_lift={lever.min_lift:g} half of them stop within {half}."
+                told += f" With min_lift={lever.min_lift:g}, half of them stop within {half}."
     return told
 
 
@@ -223,7 +225,7 @@ def _assumption(grids: list[AssumedGrid], figures: Figures) -> str:
     """What BetElim assumes, and what it would cost to assume nothing."""
     told = (
         f"{BetElim.name} assumes one order: the best level of a side is the best whatever the "
-        "other sides show. To assume nothing, use bet_elim:any_grid=true: "
+        "other sides show. To assume nothing, use bet_elim:any_grid=true"
     )
     pairs = [
         (rows[0], row)
@@ -232,9 +234,9 @@ def _assumption(grids: list[AssumedGrid], figures: Figures) -> str:
         if row["policy"] == BetElim(any_grid=True).label and not rows[0]["cut"]
     ]
     if not pairs:
-        return f"{told}how much longer it takes wasn't simulated on this grid."
+        return f"{told}; how much longer that takes wasn't simulated on this grid."
     ratios = sorted(row["median"] / mine["median"] for mine, row in pairs)
     least, most = (f"{ratio:.1f}" for ratio in (ratios[0], ratios[-1]))
     times = least if least == most else f"{least} to {most}"
     more = "or more " if any(row["cut"] for _, row in pairs) else ""
-    return f"{told}it takes {times} times the pulls {more}on these grids."
+    return f"{told}, which takes {times} times as many pulls {more}on these grids."

@@ -70,16 +70,16 @@ class Advice:
     def summary(self) -> WholeFrame:
         """One row per simulated grid and policy.
 
-        For the goal "find": `within` is the share of runs that stopped within the horizon, `wrong`
-        the number of runs that stopped at an arm that isn't the best (or that the best exceeds by
-        more than `min_lift` allows), `median` and `p90` are pulls until they stopped; `cut` and
-        `cut_p90` say that fewer than half of them, or 90%, stopped within `most` pulls, the limit
-        of a run. `given_up` says that some runs reached this limit before the horizon: `within` is
-        a lower bound then.
+        For the goal "find": `within` is the share of runs that stopped within the horizon. `wrong`
+        is the number of runs that stopped at a wrong arm: not the best, or worse than `min_lift`
+        allows. `median` and `p90` are the pulls by which half and 90% of the runs had stopped.
+        `most` is the limit on a run's pulls; `cut` and `cut_p90` are true if fewer than half, or
+        fewer than 90%, stopped within it. `given_up` is true if some runs reached this limit before
+        the horizon; `within` is then a lower bound.
 
-        For the goal "earn": `regret` and `reward` after `steps`, and `gain`: the policy's share of
-        what the best arm would bring above an equal split. `steps` is less than the horizon if
-        that would take too long.
+        For the goal "earn": `regret` and `reward` after `steps` pulls. `gain` is the policy's
+        advantage over an equal split, as a share of what the best arm alone would gain. `steps` is
+        less than the horizon if playing all of it would take too long.
         """
         from rank1.frames import WholeFrame
 

@@ -73,16 +73,16 @@ def earn_words(
         short = "" if own["steps"] == horizon else f" in the first {own['steps']:,} pulls"
         rest = f"; {halves[number]}" if halves else f" (expected regret {own['regret']:,.0f})"
         words.append(
-            f"If {grid.words}: {best.label} earns {own['reward']:,.0f}{short}, an equal split "
-            f"{own['equal_split']:,.0f}{others}. {best.label} brings {share(own['gain'])} of what "
-            f"the best {grid.arm} would bring above an equal split{rest}."
+            f"If {grid.words}, then {best.label} earns {own['reward']:,.0f}{short}, an equal "
+            f"split {own['equal_split']:,.0f}{others}. {best.label} gains {share(own['gain'])} of "
+            f"what the best {grid.arm} alone would gain over an equal split{rest}."
         )
     steps = figures[0]["steps"]
     take = f"Use {best.label}{study_default(best.label, 'earn')}"
     if verdict == "worth":
         part = f", judging by the first {steps:,} of {horizon:,} pulls" if steps < horizon else ""
         return [f"{take}{part}.", *words]
-    none = f"no policy brings {WORTH:.0%} of what could be gained"
+    none = f"no policy gains {WORTH:.0%} of what could be gained"
     if verdict == "unknown":
         return [
             f"{take}, or simulate more first: in the first {steps:,} of {horizon:,} pulls {none}. "

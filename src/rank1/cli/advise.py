@@ -13,8 +13,8 @@ from rank1.cli.options import Jobs, Json, Seed, integer, number, option, whole
     "--goal find --lift 0.5"
 )
 def advise(
-    horizon: Annotated[int, integer("Number of pulls available.")],
-    rate: Annotated[float, number("Average reward of a pull if all arms are played equally.")],
+    horizon: Annotated[int, integer("Number of pulls (visitors) available.")],
+    rate: Annotated[float, number("Average reward (such as the success rate) of an equal split.")],
     rows: Annotated[int | None, integer("Number of rows.")] = None,
     columns: Annotated[int | None, integer("Number of columns.")] = None,
     sides: Annotated[

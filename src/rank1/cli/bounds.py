@@ -144,8 +144,8 @@ def _shown(problem: Any, facts: dict[str, Any]) -> list[Any]:
         find.add_row(WORDS[f"identification.{name}"], known, _short(time), pulls, *shown)
 
     asymptotic = (
-        "Factors of log n are about n → ∞, T* is about α → 0: at a given n or α, regret or pulls "
-        "may lie below them."
+        "The factors of log n hold as n → ∞, and T* holds as α → 0: at a given n or α, regret or "
+        "pulls may be lower."
     )
     return [hardness, bounds, find, *_in_words(facts["notes"]), asymptotic]
 

@@ -47,7 +47,7 @@ def start(
     control: Control = [],  # noqa: B006
     confidence: Annotated[float, number("Confidence of the verdict.")] = 0.95,
     min_lift: Annotated[
-        float, number("Smallest lift worth having, in reward above the lowest.")
+        float, number("Smallest lift that matters, in reward above the lowest.")
     ] = 0.0,
     floor: Annotated[float, number("Smallest share of every level, refuted or not.")] = 0.0,
     reward_range: Annotated[
@@ -226,7 +226,7 @@ def _lift_words(found: Judgement) -> str:
         return ""
     over = f"over {_name(lift['over'])}, the {'control' if lift['is_control'] else 'runner-up'}"
     if lift["high"] is None and lift["low"] <= -1:
-        return f"{_name(found.leader)} leads {over}; by how much isn't known yet."
+        return f"{_name(found.leader)} leads {over}; it isn't known yet by how much."
     ends = f"at least {lift['low']:+.1%}"
     if lift["high"] is not None:
         ends = f"{lift['low']:+.1%} to {lift['high']:+.1%}"

@@ -60,7 +60,8 @@ def serve(
     ] = None,
     config: ConfigFile = None,
     demo: Annotated[
-        bool, option("Add a demo study with simulated visitors on a real grid.", "--demo")
+        bool,
+        option("Show a demo study with simulated visitors; kept only with --storage.", "--demo"),
     ] = False,
     show_config: Annotated[
         bool, option("Print the settings as JSON, and exit.", "--show-config")

@@ -116,7 +116,7 @@ def create(
     side: Sides = [],  # noqa: B006
     storage: Storage = "rank1.db",
     goal: Annotated[
-        str, option("earn: play what pays. find: find the best arm, and say when to stop.")
+        str, option("earn: show what pays. find: find the best arm, and say when to stop.")
     ] = "earn",
     policy: Annotated[
         str | None, option("A policy other than the goal's default: see `rank1 policies`.")
@@ -152,7 +152,7 @@ def create(
         float | None, number("find: share of units that always see the control.")
     ] = None,
     min_lift: Annotated[
-        float | None, number("find: the smallest lift worth having, in reward above the lowest.")
+        float | None, number("find: the smallest lift that matters, in reward above the lowest.")
     ] = None,
     guardrail: Annotated[
         list[str],

@@ -16,8 +16,8 @@ __all__ = ["Assignment", "Client", "Recorder", "RemoteFit", "RemoteStudy"]
 class Client(Transport):
     """A client for a service that `rank1 serve` runs.
 
-    Requests are retried where that is safe, after random pauses that grow. Ids and keys make sure
-    that nothing counts twice. Threads may share a client.
+    Requests that are safe to repeat are retried, after random pauses that get longer. Ids and keys
+    make sure that nothing counts twice. Threads may share a client.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ def hillstrom(by: str = "history") -> Table:
     References
     ----------
     Kevin Hillstrom: The MineThatData E-Mail Analytics and Data Mining Challenge. 20 March 2008,
-    blog.minethatdata.com. Published for anybody to analyse, without a stated licence. The file here
+    blog.minethatdata.com. Published for anyone to analyse, without a stated licence. The file here
     has only sums of counts.
     """
     checks.one_of("by", by, ("history", "recency"))

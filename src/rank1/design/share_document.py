@@ -162,7 +162,7 @@ def first_shares(
     confidence
         The confidence of the verdict.
     min_lift
-        The smallest lift worth having, in reward above the lowest possible reward.
+        The smallest lift that matters, in reward above the lowest possible reward.
     floor
         The smallest share of each level, even of an eliminated one.
     reward_range

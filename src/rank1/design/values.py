@@ -46,7 +46,7 @@ class Design:
     fixed
         Shares that never change, by side and level: `{(0, 2): 0.1}` for a control or a holdout.
     min_lift
-        The smallest lift worth having, in reward above the lowest possible reward.
+        The smallest lift that matters, in reward above the lowest possible reward.
     first
         The largest number of reports in the first version, in which all levels have equal shares.
     given

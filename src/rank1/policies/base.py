@@ -165,10 +165,11 @@ class Policy:
 
     @property
     def needs_all(self) -> tuple[str, ...]:
-        """What the chooser of a pull must have seen all of: "pulls", "rewards"; default: neither.
+        """What must be known completely to choose a pull: all "pulls", all "rewards", or neither.
 
-        If several processes choose for one policy, one of them may not know what the others did.
-        A pull chosen in such ignorance is dropped, with its reward, if the policy can't use it.
+        Default: neither. If several processes choose for one policy, each may not yet know what
+        the others did. If the policy can't use a pull that was chosen without this knowledge, the
+        pull is dropped, with its reward.
         """
         return ()
 

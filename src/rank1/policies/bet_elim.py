@@ -26,11 +26,11 @@ DEFAULT_CONFIDENCE = 0.95
 class BetElim(Policy):
     """Bet against each level and drop those that are refuted, until the best arm is known.
 
-    Each side's level is drawn by known shares, independently of the other sides. Every report is a
-    bet against "this level is the best of its side"; a level is dropped for good when its bets have
-    multiplied their stake by D/α, where D is the number of sides and 1 − α the confidence. When
-    every side has one level left, that arm is the best with probability at least `confidence`,
-    whenever that happens. See `rank1.identify`.
+    Each side's level is drawn by known shares, independently of the other sides. Every report
+    settles a bet against "this level is the best of its side". A level is dropped permanently when
+    the bets against it have multiplied their stake by D/α, where D is the number of sides and 1 − α
+    the confidence. When every side has one level left, that arm is the best with probability at
+    least `confidence`, whenever that happens. See `rank1.identify`.
 
     Parameters
     ----------
@@ -44,18 +44,18 @@ class BetElim(Policy):
     any_grid
         Assume nothing about the grid: treat all arms as levels of one side.
     min_lift
-        The smallest lift worth having: stop as soon as no level of a side can exceed the named
+        The smallest lift that matters: stop as soon as no level of a side can exceed the named
         level by more than this fraction. The named arm is then within (1 + min_lift)^D of the best.
     window
-        The number of pulls after which a reward has arrived. Only pulls at least this old count for
-        the fit, so successes that arrive before failures don't mislead it. 0: rewards are
-        immediate.
+        The number of pulls after which every reward has arrived. Only pulls that are at least this
+        old count for the fit, so successes that arrive before failures don't mislead it. 0: rewards
+        are immediate.
 
     Notes
     -----
     It assumes one order: the best level of a side is the best whatever the other sides show. This
     holds in a grid of rank one. It assumes nothing about how means change over time, as long as
-    the order stays, nor about the rewards, except for their range.
+    the order stays the same, nor about the rewards, except for their range.
 
     The bet on a report uses the shares of the version that its pull was drawn under, which is in
     the pull's tag, and the leaders and the fit of the current version. Versions depend on reports,
@@ -108,7 +108,7 @@ class BetElim(Policy):
         return replace(self, confidence=confidence, any_grid=self.any_grid or not rank_one)
 
     def allowance(self, sides: int) -> float:
-        """1 + min_lift, once per side."""
+        """(1 + min_lift)^D, for D sides."""
         return float((1 + self.min_lift) ** (1 if self.any_grid else sides))
 
     def check(self, grid: Grid, horizon: int | None = None) -> None:

@@ -47,7 +47,7 @@ AT = record(
     floor=float,
     low=float,
     scale=float,  # maps rewards to [0, 1]
-    lift=float,  # the smallest lift worth having
+    lift=float,  # the smallest lift that matters
 )
 
 

@@ -149,7 +149,7 @@ class FactorTS(Policy):
     Notes
     -----
     There is no proof, and it relies on rank one: if a level is the best beside some levels and not
-    beside others, it may settle on a poor arm for good.
+    beside others, it may settle on a poor arm permanently.
 
     The fit is f(l) = (S_l + 2)/(N_l + 2/g), where g is the same ratio over all levels of the side,
     in two passes over the sides. A fit is due when the number of reports has grown by 2%; in

@@ -63,7 +63,7 @@ def tell(state: State, pull: Pull, reward: float) -> None:
     if not low <= reward <= high:
         raise InputError("reward", reward, f"a number in [{low:g}, {high:g}]")
     if not state.expects(arm, tag):
-        raise InputError("pull", pull, "one that was asked for and isn't reported yet")
+        raise InputError("pull", pull, "one that was asked for and hasn't been reported yet")
     ready(_update, state)(state, arm, tag, float(reward))
 
 

@@ -222,7 +222,7 @@ class Problem:
             ("sides", str(self.grid)),
             ("best arm", self.name_of(self.best_arm)),
             ("its mean reward", self.best_mean),
-            ("least mean reward", self.lowest_mean),
+            ("lowest mean reward", self.lowest_mean),
         ]
         facts = notebook.facts(told, str(self.description["name"]))
         names: Sequence[Sequence[object]] = self.labels or list(map(range, self.grid.sizes))

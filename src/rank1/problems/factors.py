@@ -46,7 +46,7 @@ class FactorsLaw(NamedTuple):
 
 
 class Factors(RankOne):
-    """Factor values from any law on [0, 1]; u_t and v_t are independent of each other.
+    """Factor values from any distribution on [0, 1]; u_t and v_t are independent of each other.
 
     Parameters
     ----------

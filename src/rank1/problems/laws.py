@@ -33,7 +33,7 @@ class FactorLaw(Protocol):
 
 @dataclass(frozen=True)
 class Beta:
-    """The Beta(a, b) law."""
+    """The Beta(a, b) distribution."""
 
     a: float
     b: float
@@ -58,7 +58,7 @@ class Beta:
 
 @dataclass(frozen=True)
 class Interval:
-    """The uniform law on [low, high]."""
+    """The uniform distribution on [low, high]."""
 
     low: float
     high: float

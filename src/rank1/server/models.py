@@ -146,7 +146,7 @@ class Create(StudyBody):
         None, description="Levels by side, for any number of sides; instead of rows and columns."
     )
     goal: str = _one_of(
-        "earn", "find", about="earn: play what pays. find: find the best arm, and say when to stop."
+        "earn", "find", about="earn: show what pays. find: find the best arm, and say when to stop."
     )
     policy: str | None = Field(None, max_length=1000, description="Default: the goal's policy.")
     horizon: int | None = None
@@ -168,7 +168,7 @@ class Create(StudyBody):
         0.0, description="The share of units that always see the control (find)."
     )
     min_lift: float = Field(
-        0.0, description="The smallest lift worth having, in reward above the lowest (find)."
+        0.0, description="The smallest lift that matters, in reward above the lowest (find)."
     )
     guardrails: Annotated[dict[str, Numbers], _only(dict)] | None = None
     repeat: str = _one_of("once", "each", about="Visits of a unit that count.")

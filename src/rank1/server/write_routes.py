@@ -44,7 +44,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
     ) -> Response:
         require(token, "admin", body.name)
         if body.name in (".", ".."):
-            raise InputError("name", body.name, "one that can be part of an address")
+            raise InputError("name", body.name, "a name that can be part of a URL")
         fields = body.model_dump(warnings=False)
         name = fields.pop("name")
         fields = {field: value for field, value in fields.items() if value is not None}
@@ -82,7 +82,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         """Ask for many arms: either a count, or a list of asks with units and keys."""
         count, asks = body.count, body.asks
         if (count is None) == (asks is None):
-            raise InputError("count", count, "given, or asks, but not both")
+            raise InputError("count", count, "given if asks isn't, and only then")
 
         def job(work: UnitOfWork) -> list[Any]:
             if asks is None:

@@ -331,20 +331,20 @@ class Series:
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """Steps of two series of the same kind take equally long."""
+        """A key: steps of two series with the same key take equally long."""
         problem = self.problem
         # The cost of a step doesn't depend on n, but the cost of a whole stage does.
         n = self.n if self.method == "stages" else 0
         return self.policy.name, type(problem.law), problem.grid.sizes, n, self.stop is None
 
     def guess(self) -> float:
-        """A rough estimate of a run's seconds: by the arm for whole stages, 100 ns per step."""
+        """A rough estimate of the seconds a run takes; for whole stages it depends on the arms."""
         if self.method == "stages":
             return 1e-4 + 1e-8 * self.problem.arms
         return 1e-7 * self.n
 
     def probe(self) -> tuple[float, float]:
-        """The seconds that a run takes, measured by playing a little; and the time this took."""
+        """The seconds that a run takes, measured by playing part of it; and how long that took."""
         n = self.n
         if self.method == "steps" and self.stop is None:
             n = min(n, 1000 + 4 * self.problem.arms)

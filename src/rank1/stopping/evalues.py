@@ -1,4 +1,4 @@
-"""How strong the evidence from the counts of two arms is against «b may be better than a».
+"""How strong the evidence from the counts of two arms is against "b may be better than a".
 
 The counts of an arm are s and f: the sums of its rewards in [0, 1], and of one minus them. For
 means (p, q) of a and b let M(p, q) = KT_a·KT_b / (p^s_a·(1 − p)^f_a·q^s_b·(1 − q)^f_b), where KT =
@@ -6,7 +6,7 @@ B(s + ½, f + ½)/B(½, ½) is the likelihood under the mixture of Krichevsky an
 means M is a supermartingale that starts at 1, however the arms are chosen, so with probability
 1 − 1/c it never reaches c. A *null* is a set of means (p, q), and its e-value is E = inf M over the
 null: if E ≥ c, the null is rejected, and a true one is rejected with probability at most 1/c, at
-any time. Nulls here have the form «q is at least some increasing function of p», with a number:
+any time. Nulls here have the form "q is at least some increasing function of p", with a number:
 
 - k ≥ 1: q ≥ p·(1 + margin/p)^(1/k). On a grid of rank one an arm x that differs from a on k sides
   has the mean p·∏ q_d/p, where q_d is the mean of the neighbour of a with x's level of side d. So

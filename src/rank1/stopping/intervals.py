@@ -128,7 +128,7 @@ def relative_intervals(
 
     `upper` is the leader's mean plus the most by which the arm's mean may exceed it. So the picture
     shows *differences to the leader*, which is what stopping is about, and the intervals separate
-    exactly when `verdict` with the same arguments says «stop». If rank one is assumed, an arm that
+    exactly when `verdict` with the same arguments says "stop". If rank one is assumed, an arm that
     differs from the leader on several sides is compared through the leader's neighbours that have
     one of its levels; otherwise directly. For a given leader all upper ends hold at once, at any
     time, with probability `confidence`; so do all lower ends.

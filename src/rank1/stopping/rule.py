@@ -92,7 +92,7 @@ def log_e_value(
     margin: float = 0.0,
     rule: str = "kt",
 ) -> float:
-    """The evidence log E against «the other arm's mean is at least the leader's plus a margin».
+    """The evidence log E against "the other arm's mean is at least the leader's plus a margin".
 
     Parameters
     ----------
@@ -191,10 +191,10 @@ def odds_of(log_e: float, threshold: float) -> str:
     """The strength of the evidence, as the odds of a bet.
 
     >>> odds_of(-1.2, 3.0)
-    'the evidence against that is 0.3 to 1, and 20 to 1 is needed'
+    'the evidence against that is 0.3 to 1, and 20 to 1 is required'
     """
     odds, needed = (math.exp(min(each, 300.0)) for each in (log_e, threshold))
-    return f"the evidence against that is {_odds(odds)} to 1, and {_odds(needed)} to 1 is needed"
+    return f"the evidence against that is {_odds(odds)} to 1, and {_odds(needed)} to 1 is required"
 
 
 def _odds(odds: float) -> str:
@@ -212,7 +212,7 @@ def verdict(
     """Whether you may stop and declare the arm with the largest mean the best.
 
     However the arms were chosen, however late rewards arrived, and however often you look: on grids
-    of rank one (on any grid, if that is not assumed) the probability that this ever says «stop»
+    of rank one (on any grid, if that is not assumed) the probability that this ever says "stop"
     with a leader more than `tolerance` below the best is at most 1 − `confidence`.
 
     Parameters

@@ -3,7 +3,7 @@
 An arm has n rewards in [0, 1] with the sum s. For η > 0, exp(±η·s − n·log(1 + m·(e^±η − 1))) is a
 supermartingale that starts at 1, with + if the arm's mean is at most m, with − if it is at least m:
 e^±ηx is convex in x and so below its chord. E⁺(m) and E⁻(m) are its averages over the eight η of
-`TILTS`. Under the null «b's mean is at least h(p)», where p is a's mean and h increases, the
+`TILTS`. Under the null "b's mean is at least h(p)", where p is a's mean and h increases, the
 product E⁺_a(p)·E⁻_b(h(p)) is a supermartingale, too, and E = its infimum over p is an e-value,
 however the arms are chosen. Unlike in the mixture of `evalues`, each arm pays for one direction
 only.

@@ -217,5 +217,5 @@ def _assumed(spec: Spec, sides: int) -> list[str]:
     found = [f"One order: {ORDER}."] if sides > 1 else []
     found.append("The means don't change while the study runs.")
     if spec.on_expiry != "default":
-        found.append("Whether and when a reward comes doesn't depend on what it is.")
+        found.append("Whether and when a reward arrives doesn't depend on its value.")
     return found

@@ -55,7 +55,7 @@ def import_history(
     rewards = int(tally.counts.sum())
     if not rewards:
         got = f"{skipped:,} lines without one" if skipped else "none"
-        raise InputError("history", history, "one with rewards", got=got)
+        raise InputError("history", history, "lines with rewards", got=got)
 
     def work(doing: UnitOfWork) -> Imported:
         before = _is_there(doing, tally, key)

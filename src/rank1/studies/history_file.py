@@ -99,8 +99,8 @@ def _csv_lines(path: Path, levels: Names, measures: Names) -> Iterator[Line]:
                 if not any(cells):
                     continue
                 raise FileError(
-                    f"line {reader.line_num} of {str(path)!r} has {len(cells)} columns, not "
-                    f"{len(header)} as the first line has",
+                    f"line {reader.line_num} of {str(path)!r} has {len(cells)} columns, but "
+                    f"the first line has {len(header)}",
                     where=str(path),
                 )
             values = {name: _number(cells[place], separator) for name, place in at.items()}

@@ -333,7 +333,7 @@ class Look:
         if self.spec.by_window and self.spec.on_expiry == "default":
             when = "What a level earns after the reward window doesn't matter"
         elif self.spec.by_window:
-            when = "Whether a reward comes within its window depends on neither level nor reward"
+            when = "Whether a reward arrives in time doesn't depend on the level or the reward"
         elif needs_equal_delays(self.state):
             when += ", nor on the reward"
         found.append(f"{when}.")

@@ -10,7 +10,7 @@ from rank1.errors import InputError
 from rank1.studies import planning
 from rank1.studies.look import Look
 from rank1.studies.state import StudyState
-from rank1.studies.words import ORDER, Finding, percent
+from rank1.studies.words import APART, Finding, percent
 
 __all__ = ["forecast_of", "personalise_of"]
 
@@ -43,7 +43,8 @@ def personalise_of(state: StudyState, side: str, by: str) -> Personalised:
         )
     else:
         statement = (
-            f"No evidence that it pays to choose {side} by {by}: {common} may be best in all."
+            f"No evidence that it pays to choose {side} by {by}: "
+            f"{common} may be best in every {by}."
         )
     return Personalised(
         side=side,
@@ -86,27 +87,29 @@ def _words(finding: Finding, more: dict[str, float], days: dict[str, float] | No
     if finding.lift is None:
         return "There is only one arm."
     if more["90%"] == 0:
-        but = "" if finding.doubt is None else f", but only if {ORDER}: {finding.doubt}"
+        but = "" if finding.doubt is None else f", but only if {APART}: {finding.doubt}"
         return f"The best level of each side is already known{but}."
     every = [(more, 0, "rewards")] + ([] if days is None else [(days, 1, "days")])
     if math.isinf(more["50%"]):
         if finding.lift.unknown:
-            return "It is too early for a forecast: by how much the leader leads isn't known yet."
+            return (
+                "It is too early for a forecast: it isn't known yet by how much the leader leads."
+            )
         text = "No end in sight: the levels that are left may be alike."
         if math.isfinite(more["10%"]):
             least = " or ".join(
                 f"{values['10%']:,.{digits}f} more {what}" for values, digits, what in every
             )
-            text += f" In 10 of 100 studies, {least} are enough."
+            text += f" But in 10 out of 100 such studies, {least} are enough."
         return text
-    spans = ", ".join(_span(*each) for each in every)
-    return f"Until the best level of each side is known: {spans}."
+    spans = " or ".join(_span(*each) for each in every)
+    return f"It will take {spans} until the best level of each side is known."
 
 
 def _span(values: dict[str, float], digits: int, what: str) -> str:
     """Format the median and the ends of a range."""
     low, middle, high = (f"{values[part]:,.{digits}f}" for part in ("10%", "50%", "90%"))
-    ends = f"{low} to {high} in 80 of 100 studies"
+    ends = f"between {low} and {high} in 80 out of 100 such studies"
     if math.isinf(values["90%"]):
-        ends = f"at least {low} in 90 of 100 studies"
+        ends = f"at least {low} in 90 out of 100 such studies"
     return f"about {middle} more {what} ({ends})"

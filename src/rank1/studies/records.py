@@ -101,7 +101,7 @@ def exposure(
     if rest and rest[0] is not None:
         reward = check_reward(spec, rest[0])
     elif metrics:
-        raise InputError("guardrails", rest[1], "given together with a reward, and there is none")
+        raise InputError("guardrails", rest[1], "left out if there is no reward")
     tag = HELD_OUT if held else int(version)
     event = Event(Kind.RECORDED, arm=arm, tag=tag, value=reward, nonce=nonce, unit=unit, at=at)
     return event, metrics
@@ -110,8 +110,8 @@ def exposure(
 def no_shares(name: str, spec: Spec) -> ConflictError:
     """Return the error for a study whose policy chooses the arms."""
     return ConflictError(
-        f"study {name!r} has no shares: {spec.policy} chooses its arms",
-        'create one with goal="find" and without a policy', study=name,
+        f"study {name!r} has no shares, because {spec.policy} chooses its arms",
+        'create a study with goal="find" and no policy', study=name,
     )  # fmt: skip
 
 

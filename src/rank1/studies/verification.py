@@ -95,7 +95,7 @@ def _recount(state: StudyState, events: Events) -> list[str]:
         if len(np.unique(seqs)) != len(seqs):
             found.append(f"a suggestion is {kind.name.lower()} twice")
         if not np.isin(seqs, asked).all():
-            found.append(f"something is {kind.name.lower()} that is no suggestion")
+            found.append(f"an event of kind {kind.name.lower()} refers to no suggestion")
     told, gone = outcome[Kind.REPORTED], outcome[Kind.CANCELLED]
     if np.isin(told, gone).any():
         found.append("a suggestion is both reported and cancelled")
@@ -106,5 +106,5 @@ def _recount(state: StudyState, events: Events) -> list[str]:
         "pending": len(asked) - len(told) - at_once - len(late) - len(gone),
     }  # fmt: skip
     if counted != state.counts():
-        found.append(f"the log has {counted}, and its fold {state.counts()}")
+        found.append(f"the log has {counted}, but its fold has {state.counts()}")
     return found

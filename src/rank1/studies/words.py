@@ -14,6 +14,8 @@ __all__ = ["Doubt", "Finding", "Lift"]
 #: Lifts above this aren't shown as a number.
 LARGEST = 100.0
 ORDER = "a level that is best on its side is best whatever the other sides show"
+#: The same, more simply.
+APART = "the sides don't influence each other"
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Lift:
         scale = above(self.above)
         if self.unknown:
             untried = not self.is_control and math.isnan(self.over_mean)  # so any arm may be next
-            return f"leads{'' if untried else f' {over}'}; by how much isn't known yet"
+            return f"leads{'' if untried else f' {over}'}; it isn't known yet by how much"
         if not self.estimate <= LARGEST:
             return f"leads by at least {percent(self.low)}{scale} {over}{self._means}"
         if self.high > LARGEST and self.low <= 0:
@@ -82,7 +84,8 @@ class Doubt:
         if self.speaks:
             return (
                 f"{name(self.arm)} may be an exception: its mean is {self.mean:.3g} after "
-                f"{self.tried:,} rewards, and it may reach the leader's {self.leading:.3g}"
+                f"{self.tried:,} rewards, and it may be as good as the leader, whose mean is "
+                f"{self.leading:.3g}"
             )
         if self.tried == 0:
             return f"{name(self.arm)} was never shown, so it may be as good"
@@ -131,7 +134,7 @@ class Finding:
         if self.no_rule:
             return f"{go_on}: {leads}; {self.no_rule}."
         if self.objection:
-            return f"Stop only if {ORDER}: {self.objection['statement']}"
+            return f"Stop only if {APART}: {self.objection['statement']}"
         return f"{go_on}: {leads}."
 
     @property
@@ -165,10 +168,10 @@ class Finding:
             if self.drawn:
                 arm = name(self.doubt.arm)
                 return f"Keep going until {arm} is ruled out: the study now shows it more often."
-            return f"Show {name(self.doubt.arm)} more often, or stop if you trust the order."
+            return f"Show {name(self.doubt.arm)} more often, or stop if you know that {APART}."
         if not self.drawn:
-            lever = "a tolerance, a difference that doesn't matter to you"
-            return f"Keep going. If you don't have enough traffic, create studies with {lever}."
+            lever = "a tolerance: a difference that doesn't matter to you"
+            return f"Keep going. If you don't have enough traffic, create the study with {lever}."
         if self.min_lift == 0:
             return (
                 "Keep going. If you don't have enough traffic, and differences below "

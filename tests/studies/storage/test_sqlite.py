@@ -661,14 +661,14 @@ def test_a_damaged_file_gives_no_backup(tmp_path: Path) -> None:
     path.write_bytes(raw[: 20 * PAGE] + b"\x11" * PAGE + raw[21 * PAGE :])
     with (
         SqliteStorage(path) as storage,
-        pytest.raises(rank1.StorageError, match=r"rank1\.db.* (isn't whole|is damaged)"),
+        pytest.raises(rank1.StorageError, match=r"rank1\.db.* (isn't complete|is damaged)"),
     ):
         storage.backup(tmp_path / "copy.db")
     path.write_bytes(raw)
     with SqliteStorage(path) as storage:
         with storage.transaction() as log:
             log.rows("DELETE FROM rank1_events WHERE seq = 2")
-        with pytest.raises(rank1.StorageError, match=r"rank1\.db.* isn't whole: .* has gaps"):
+        with pytest.raises(rank1.StorageError, match=r"rank1\.db.* isn't complete: .* has gaps"):
             storage.backup(tmp_path / "copy.db")
     assert [each.name for each in tmp_path.iterdir()] == ["rank1.db"]
 

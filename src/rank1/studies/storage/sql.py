@@ -108,7 +108,7 @@ class SqlTransaction(SqlReader):
     def end(self, study: int) -> tuple[int, float]:
         """Return the seq of the last event, and the time for new events."""
         if study not in self._studies:
-            raise InputError("study", study, "one that the transaction names")
+            raise InputError("study", study, "one of those that the transaction names")
         seq, at, _ = self._last(study)
         if study not in self._times:
             if self._clock is None:

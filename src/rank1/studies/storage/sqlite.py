@@ -222,7 +222,7 @@ class SqliteStorage(SqlStorage):
             found = copied.check()
             copied.close()
             if found:
-                problem = f"a copy of {self.where!r} isn't whole: {'; '.join(found)}"
+                problem = f"a copy of {self.where!r} isn't complete: {'; '.join(found)}"
                 raise StorageError(problem, where=self.where)
             try:
                 sqlite_file.place(temporary, place)

@@ -47,6 +47,12 @@ export const number = (value) =>
     : Number.isInteger(value) ? value.toLocaleString("en") : Number(value.toPrecision(4)).toString();
 // With two digits, as people say it: 38,000.
 export const about = (value) => Number(value.toPrecision(2)).toLocaleString("en");
+// "3.9 days (between 2.7 and 7 days in 8 out of 10 such studies)", from a forecast.
+export function inDays({ low, median, high }, traffic = "") {
+  const [least, middle, most] = [low, median, high].map((n) => (n === null ? null : about(Math.max(n, 0.1))));
+  const range = most === null ? `at least ${least} days in 9` : `between ${least} and ${most} days in 8`;
+  return `${middle} days${traffic}${least === most ? "" : ` (${range} out of 10 such studies)`}`;
+}
 export const percent = (part) =>
   part === null || part === undefined ? "–" : `${(100 * part).toLocaleString("en", digits(Math.abs(part) >= 0.0995 || part === 0 ? 0 : 1))}%`;
 const digits = (n) => ({ minimumFractionDigits: n, maximumFractionDigits: n });
@@ -57,9 +63,9 @@ export const time = (seconds) => (seconds ? new Date(1000 * seconds).toLocaleStr
 // "leads by 12% (4% to 21%)", from a lift.
 export function leads(lift) {
   if (lift && lift.estimate === null && lift.low > 0) return `leads by at least ${percent(lift.low)}${above(lift.above)}`;
-  if (!lift || lift.estimate === null) return "leads; by how much isn't known yet";
+  if (!lift || lift.estimate === null) return "leads; it isn't known yet by how much";
   const { estimate, low, high } = lift;
-  if (low === null || low <= -0.995) return high === null || high > 10 ? "is ahead, which may still be chance" : `leads by ${percent(estimate)}, at most ${percent(high)}${above(lift.above)}`;
+  if (low === null || low <= -0.995) return high === null || high > 10 ? "is ahead, but that may be chance" : `leads by ${percent(estimate)}, at most ${percent(high)}${above(lift.above)}`;
   return `leads by ${percent(estimate)} (${high === null ? `at least ${percent(low)}` : `${percent(low)} to ${percent(high)}`})${above(lift.above)}`;
 }
 export const VERDICT = { none: "No results yet", go: "Keep going", stop: "Stop", only: "Stop only if …" };
@@ -84,7 +90,7 @@ export async function call(path, body, headers = {}, method = undefined) {
   if (!answer.ok) {
     let problem = null;
     try { problem = await answer.json(); } catch { /* no JSON: the status says enough */ }
-    if (answer.status === 401) enter(sessionStorage.getItem(STORE) ? "This service doesn't know this token." : "");
+    if (answer.status === 401) enter(sessionStorage.getItem(STORE) ? "This token isn't valid for this service." : "");
     throw new Refusal(answer.status, problem);
   }
   return answer;

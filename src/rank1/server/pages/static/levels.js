@@ -1,5 +1,5 @@
 // The verdict and the levels of each side, in words and small bars.
-import { $, VERDICT, about, above, arm, get, label, leads, make, number, percent, plain, put, row, say, study, time, words } from "./common.js";
+import { $, VERDICT, about, above, arm, get, inDays, label, leads, make, number, percent, plain, put, row, say, study, time, words } from "./common.js";
 
 const MOST = 60; // levels of a side that are listed
 const list = (names) => names.flatMap((name, k) => (k === 0 ? [label(name)] : [k === names.length - 1 ? " and " : ", ", label(name)]));
@@ -9,7 +9,7 @@ const chosen = (view) => view.sides.filter((side) => !side.given && side.levels.
 
 // Why an arm may be an exception to the order.
 const doubted = ({ arm: labels, mean, leading, tried, speaks }) => [...arm(labels),
-  speaks ? ` may be an exception: it brought ${number(mean)} on average over ${number(tried)} results, and may reach the leader's ${number(leading)}.`
+  speaks ? ` may be an exception: it brought ${number(mean)} on average over ${number(tried)} results, and may be as good as the leader, which brought ${number(leading)}.`
     : tried ? ` was shown only ${number(tried)} times, too rarely to tell whether it is as good.` : " was never shown, so it may be as good."];
 
 export function showVerdict(view) {
@@ -26,14 +26,14 @@ export function showVerdict(view) {
   const doubtful = verdict === "only" || (verdict === "stop" && !view.any_grid_stop && chosen(view).length > 1);
   words("by", {
     none: () => "",
-    go: () => (lift?.estimate === null && !(lift.low > 0) ? "" : ["That is", ...over]),
+    go: () => (lift?.estimate === null && !(lift.low > 0) ? "" : ["Compared with ", ...over.slice(1)]),
     stop: () => (lift ? ["It ", leads(lift), ...over, ...(doubtful ? [" This holds if ", ...list(chosen(view)), ` don't influence each other.${view.retired ? "" : " If you can't assume that, keep going."}`] : [])] : "It is the only one left."),
     only: () => [...doubted(view.doubt), " ", ...arm(view.leader), " ", leads(lift), ...over],
   }[verdict]());
   words("next-step", {
     none: () => "Put one of the snippets below into your page or program: results appear here at once.",
-    go: () => (view.versions ? "Leave it running: traffic moves by itself to what works." : "Leave it running: it shows what pays, most of the time."),
-    stop: () => "Show it to everybody, then end the study.",
+    go: () => (view.versions ? "Leave it running: traffic automatically shifts to what works." : "Leave it running: it shows what pays, most of the time."),
+    stop: () => "Show it to everyone, then end the study.",
     only: () => (view.versions ? ["Keep going until ", ...arm(view.doubt.arm), " is ruled out: the study now shows it more often."]
       : ["Show ", ...arm(view.doubt.arm), " more often, or ship if you know that ", ...list(chosen(view)), " don't influence each other."]),
   }[verdict]());
@@ -74,10 +74,9 @@ export async function showForecast(view) {
   forecastOf = view.totals.reports;
   try {
     const { visitors, days } = await get(`${study(view.name)}/forecast${view.per_day ? `?per_day=${view.per_day}` : ""}`);
-    const end = (n) => (n === null ? "no end in sight" : about(Math.max(n, 0.1)));
     words("forecast", visitors.median === null
       ? (view.lift?.estimate === null && !(view.lift.low > 0) ? "It is too early to say how long it will take." : "No end in sight: the levels that are left may be alike.")
-      : `About ${about(visitors.median)} more visitors${days ? `, ${end(days.median)} days at today's traffic (${end(days.low)} to ${end(days.high)} in 8 of 10 such studies)` : ""}.`);
+      : `About ${about(visitors.median)} more visitors${days ? `, or ${inDays(days, " at today's traffic")}` : ""}.`);
   } catch { say("forecast", ""); } // too early, or too busy: asked for again when there is more
 }
 

@@ -97,7 +97,7 @@ export function manage(name, view, named, refresh) {
   });
   guarded($("cancel"), "click", "try-why", async () => {
     await post(`${path}/cancel`, { id: asked.id });
-    await settled("It is cancelled, and doesn't count.");
+    await settled("Cancelled: it doesn't count.");
   });
 
   guarded($("retire-line"), "submit", "lines-why", async () => {
@@ -118,7 +118,7 @@ export function manage(name, view, named, refresh) {
 
   const end = async (words, yes) => { if (await sure(words, yes)) { await post(`${path}/retire`, {}); await refresh(); } };
   guarded($("ship"), "click", "status", () =>
-    end(["Ship ", ...arm(view().leader), "? This ends the study. Then make it part of your page, so that everybody sees it."], "End the study"));
+    end(["Ship ", ...arm(view().leader), "? This ends the study. Then make it part of your page, so that everyone sees it."], "End the study"));
   guarded($("retire"), "click", "lines-why", () => end(["End the study ", label(name), "? Visitors will no longer get anything from it. This can't be undone."], "End it"));
   guarded($("archive"), "click", "lines-why", async () => {
     await post(`${path}/${view().archived ? "unarchive" : "archive"}`, {});

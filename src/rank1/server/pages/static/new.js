@@ -1,5 +1,5 @@
 // The form for a new study.
-import { $, about, amount, guarded, lines, make, post, say, start } from "./common.js";
+import { $, about, amount, guarded, inDays, lines, make, post, say, start } from "./common.js";
 
 const EXAMPLES = [["headline", "Free shipping\nSave 20% today"], ["image", "people\nproduct"], ["button", "Buy now\nAdd to basket"]];
 let made = 0;
@@ -87,9 +87,8 @@ guarded($("estimate"), "click", "create-why", async () => {
       levels: sides().filter((side) => !side.given).map((side) => side.levels.length), rate: part("rate"), lift: part("lift"),
       min_lift: part("min_lift"), confidence: part("confidence") || 0.95, per_day: amount("per_day"),
     });
-    const day = (n) => (n === null ? "no end in sight" : `${about(Math.max(n, 0.1))}`);
-    say("long", visitors.median === null ? "No end in sight: look for larger differences, or set which differences don't matter to you."
-      : `About ${about(visitors.median)} visitors${days ? `, ${day(days.median)} days (${day(days.low)} to ${day(days.high)} in 8 of 10 such studies)` : ""}, `
+    say("long", visitors.median === null ? "No end in sight: look for larger differences, or enter which differences don't matter to you."
+      : `About ${about(visitors.median)} visitors${days ? `, or ${inDays(days)}` : ""}, `
         + "if the best variant of each side is that much better and the others are alike. Larger differences are found sooner.");
   } catch (error) { say("long", ""); throw error; }
 });
