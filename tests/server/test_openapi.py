@@ -58,6 +58,8 @@ def test_every_answer_is_described(service: Served) -> None:
                 assert problem["schema"] == {"$ref": "#/components/schemas/Problem"}
     assert len(set(ids)) == len(ids)
     assert all(re.fullmatch("[a-z]+(_[a-z]+)*", id) for id in ids), ids
+    named = {f"{each}Results" for each in ("Ask", "Tell", "Record", "Reward")}
+    assert named < set(described["components"]["schemas"])  # names in generated clients
     create = described["components"]["schemas"]["Create"]["properties"]
     assert create["goal"]["enum"] == ["earn", "find"]
 

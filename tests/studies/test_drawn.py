@@ -775,7 +775,7 @@ def test_guardrails_of_duplicates_in_a_batch(create: Callable[..., Study]) -> No
     errors = [str(each) if isinstance(each, Exception) else "" for each in study.record_many(batch)]
     assert [text[:31] for text in errors] == [
         "", "", "unit 'ann' already has left = 1", "", "", "unit 'bob' already has slow = 1",
-        "guardrails must be given togeth",
+        "guardrails must be left out if ",
     ]  # fmt: skip
     assert len(tags(study, Kind.RECORDED)) == len(tags(study, Kind.GUARDRAIL)) == 2
     with pytest.raises(rank1.ConflictError, match="already has left = 1, got left = 0"):

@@ -76,7 +76,7 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
 
     @routes.post(
         "/{name}/rewards",
-        response_model=schemas.Results[schemas.RecordResult],
+        response_model=schemas.Results[schemas.RewardResult],
         openapi_extra=_body(models.Rewards),
     )
     async def add_rewards(name: AssignableStudy, request: Request) -> Response:

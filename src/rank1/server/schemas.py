@@ -14,7 +14,7 @@ from rank1.studies.events import Kind
 __all__ = [
     "Arms", "AskResult", "Best", "Cancelled", "Fit", "History", "Link", "LinkList",
     "NewLink", "NewToken", "Problem", "RecordResult", "Replayed", "Report", "Results", "Revised",
-    "Revisions", "Shares", "Study", "StudyList", "Suggestion", "TellResult",
+    "Revisions", "RewardResult", "Shares", "Study", "StudyList", "Suggestion", "TellResult",
     "Token", "TokenList", "Verified", "View",
 ]  # fmt: skip
 
@@ -160,6 +160,10 @@ class RecordResult(BaseModel):
     problem: Problem | None = None
 
 
+class RewardResult(RecordResult):
+    """The answer to one reward in a batch."""
+
+
 class AskResult(RecordResult):
     """The answer to one ask in a batch."""
 
@@ -176,6 +180,11 @@ class Results(BaseModel, Generic[T]):
     """The answers, in the same order as the items."""
 
     results: list[T]
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """`AskResults`, say: the schema's name in a generated client."""
+        return f"{params[0].__name__}s"
 
 
 class Listed(BaseModel):

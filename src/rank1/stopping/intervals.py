@@ -321,6 +321,14 @@ def mean_intervals(
     >>> lower, upper = stopping.mean_intervals([[300, 150]], [[300, 450]])
     >>> lower.round(3), upper.round(3)
     (array([[0.423, 0.188]]), array([[0.577, 0.32 ]]))
+
+    References
+    ----------
+    Krichevsky, Trofimov: The performance of universal encoding. IEEE Transactions on Information
+    Theory 1981. https://doi.org/10.1109/TIT.1981.1056331
+
+    Wasserman, Ramdas, Balakrishnan: Universal inference. PNAS 2020.
+    https://arxiv.org/abs/1912.11436
     """
     s, f = tables(successes, failures)
     confidence = checks.number("confidence", confidence, 0, 1, above=True, below=True)

@@ -118,6 +118,14 @@ def log_e_value(
     32.911
     >>> round(stopping.log_e_value((60, 40), (40, 60), margin=0.1), 3)
     3.984
+
+    References
+    ----------
+    Krichevsky, Trofimov: The performance of universal encoding. IEEE Transactions on Information
+    Theory 1981. https://doi.org/10.1109/TIT.1981.1056331
+
+    Wasserman, Ramdas, Balakrishnan: Universal inference. PNAS 2020.
+    https://arxiv.org/abs/1912.11436
     """
     margin = checks.number("margin", margin, -1, 1)
     s, f = tables([leader[0], other[0]], [leader[1], other[1]])
