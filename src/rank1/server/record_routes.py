@@ -58,7 +58,7 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
 
     @routes.post(
         "/{name}/records",
-        response_model=schemas.Results[schemas.RecordResult],
+        response_model=schemas.RecordResults,
         openapi_extra=_body(models.Records),
     )
     async def add_records(name: AssignableStudy, request: Request) -> Response:
@@ -76,7 +76,7 @@ def record_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
 
     @routes.post(
         "/{name}/rewards",
-        response_model=schemas.Results[schemas.RewardResult],
+        response_model=schemas.RewardResults,
         openapi_extra=_body(models.Rewards),
     )
     async def add_rewards(name: AssignableStudy, request: Request) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -12,13 +12,11 @@ from rank1 import documents
 from rank1.studies.events import Kind
 
 __all__ = [
-    "Arms", "AskResult", "Best", "Cancelled", "Fit", "History", "Link", "LinkList",
-    "NewLink", "NewToken", "Problem", "RecordResult", "Replayed", "Report", "Results", "Revised",
-    "Revisions", "RewardResult", "Shares", "Study", "StudyList", "Suggestion", "TellResult",
+    "Arms", "AskResults", "Best", "Cancelled", "Fit", "History", "Link", "LinkList",
+    "NewLink", "NewToken", "Problem", "RecordResults", "Replayed", "Report", "Revised",
+    "Revisions", "RewardResults", "Shares", "Study", "StudyList", "Suggestion", "TellResults",
     "Token", "TokenList", "Verified", "View",
 ]  # fmt: skip
-
-T = TypeVar("T")
 
 #: Nested lists with one dimension for each side.
 Table = Annotated[list[Any], Field(description="Nested lists, a dimension for each side.")]
@@ -160,10 +158,6 @@ class RecordResult(BaseModel):
     problem: Problem | None = None
 
 
-class RewardResult(RecordResult):
-    """The answer to one reward in a batch."""
-
-
 class AskResult(RecordResult):
     """The answer to one ask in a batch."""
 
@@ -176,15 +170,28 @@ class TellResult(RecordResult):
     report: Report | None = None
 
 
-class Results(BaseModel, Generic[T]):
-    """The answers, in the same order as the items."""
+class RecordResults(BaseModel):
+    """The answers, in the same order as the records."""
 
-    results: list[T]
+    results: list[RecordResult]
 
-    @classmethod
-    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
-        """`AskResults`, say: the schema's name in a generated client."""
-        return f"{params[0].__name__}s"
+
+class RewardResults(BaseModel):
+    """The answers, in the same order as the rewards."""
+
+    results: list[RecordResult]
+
+
+class AskResults(BaseModel):
+    """The answers, in the same order as the asks."""
+
+    results: list[AskResult]
+
+
+class TellResults(BaseModel):
+    """The answers, in the same order as the reports."""
+
+    results: list[TellResult]
 
 
 class Listed(BaseModel):

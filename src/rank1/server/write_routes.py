@@ -74,7 +74,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         "/{name}/ask/batch",
         status_code=201,
         tags=["play"],
-        response_model=schemas.Results[schemas.AskResult],
+        response_model=schemas.AskResults,
     )
     async def ask_many(
         name: WritableStudy, body: models.AskMany, key: IdempotencyKey = None
@@ -109,9 +109,7 @@ def write_routes(registry: StudyRegistry, metrics: Metrics) -> APIRouter:
         metrics.tells.inc()
         return json_response(report.to_dict())
 
-    @routes.post(
-        "/{name}/tell/batch", tags=["play"], response_model=schemas.Results[schemas.TellResult]
-    )
+    @routes.post("/{name}/tell/batch", tags=["play"], response_model=schemas.TellResults)
     async def tell_many(
         name: WritableStudy, body: models.TellMany, key: IdempotencyKey = None
     ) -> Response:
