@@ -226,7 +226,8 @@ def _lift_words(found: Judgement) -> str:
         return ""
     over = f"over {_name(lift['over'])}, the {'control' if lift['is_control'] else 'runner-up'}"
     if lift["high"] is None and lift["low"] <= -1:
-        return f"{_name(found.leader)} leads {over}; it isn't known yet by how much."
+        over = f" {over}" if lift["is_control"] else ""  # the runner-up may have no results
+        return f"{_name(found.leader)} leads{over}; it isn't known yet by how much."
     ends = f"at least {lift['low']:+.1%}"
     if lift["high"] is not None:
         ends = f"{lift['low']:+.1%} to {lift['high']:+.1%}"
