@@ -250,6 +250,10 @@ def test_good_calls_that_need_care(both: tuple[Place, Place], tmp_path: Path) ->
             (14, 0), (7, 1), (7, 1), (5, 0)
         ]  # fmt: skip
         assert [each.already_imported for each in imported] == [False, False, True, False]
+        study.export(tmp_path / "own.jsonl")
+        with pytest.raises(rank1.InputError, match="counts it already") as caught:
+            study.import_history(tmp_path / "own.jsonl")
+        assert caught.value.argument == "id"
         assert study.forget_unit("dict") == 1
         assert study.forget_unit("dict") == 0
         kinds = [each["kind"] for each in study.events(limit=100)]

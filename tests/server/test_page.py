@@ -211,6 +211,23 @@ def test_change_a_study_by_keyboard_and_take_the_log_along(page: Page, service: 
         page.get_by_label(f"Column of {column}", exact=True).select_option(heading)
     page.get_by_role("button", name="Import").click()
     expect(page.locator("#import-status")).to_have_text("2 results were imported.")
+    counted = service.call(at("rows", "/best"))[1]["counts"]
+    page.get_by_role("button", name="Import").click()  # by mistake
+    expect(page.locator("#import-status")).to_have_text(
+        "0 results were imported. 2 were imported before, and count once."
+    )
+    uid = service.call(at("rows"))[1]["uid"]
+    for lines, said in (
+        ("a,x,1,\na,x,1,\na,x,,\nz,x,1,", "line 5: row must be one of the study's, got 'z'"),
+        (f"a,x,1,{uid}-3-0000", "Line 2 is a result of this study, which counts it already"),
+    ):
+        table = f"row,column,result,id\n{lines}\n".encode()
+        page.get_by_label("File").set_input_files(
+            {"name": "r.csv", "mimeType": "text/csv", "buffer": table}
+        )
+        page.get_by_role("button", name="Import").click()
+        expect(page.locator("#import-why")).to_contain_text(said)
+    assert service.call(at("rows", "/best"))[1]["counts"] == counted
     page.get_by_text("Log and export").click()
     expect(page.locator("#log tbody tr").first).to_contain_text("history")
     page.get_by_label("Kind").select_option("revised")

@@ -63,6 +63,10 @@ def test_an_export_is_imported(
     assert other.import_history(file) == Imported(20, skipped=10, already_imported=True)
     assert counted(other) == counted(study)
     assert other.verify().problems == []
+    before = counted(study)
+    with pytest.raises(rank1.InputError, match=r"another study: .* counts it already"):
+        study.import_history(file)
+    assert counted(study) == before
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])

@@ -352,6 +352,7 @@ class RemoteStudy(Assigning):
             else:
                 skipped += 1
                 continue
+            more |= {} if line.id is None else {"id": line.id}
             told[line.number] = {**dict(zip(sides, line.labels, strict=True)), **more}
         try:
             return self._import(list(told.values()), key, skipped)

@@ -50,7 +50,7 @@ def import_history(
     """Add rewards of arms to the log, only once per key."""
     with access.turn:
         state, _ = access.catch_up()
-        tally, skipped, seal = _tallied(state, history, columns)
+        tally, skipped, seal = _tallied(access.study.uid, state, history, columns)
     key = f"history {seal}" if key is None else check_text("key", key)
     rewards = int(tally.counts.sum())
     if not rewards:
@@ -113,7 +113,10 @@ def _is_there(work: UnitOfWork, tally: Tally, key: str) -> bool:
 
 
 def _tallied(
-    state: StudyState, history: History, columns: Mapping[str, str] | None
+    uid: str,
+    state: StudyState,
+    history: History,
+    columns: Mapping[str, str] | None,
 ) -> tuple[Tally, int, str]:
     """Return the tally of a history, its number of lines without a reward, and its digest."""
     spec = state.spec
@@ -131,6 +134,8 @@ def _tallied(
             skipped += 1
             continue
         try:
+            if isinstance(line.id, str) and line.id.startswith(f"{uid}-"):
+                raise InputError("id", line.id, "of another study: this study counts it already")
             arm = _arm_of(line, places)
             if line.trials is None:
                 parts = [(check_reward(spec, line.reward), _whole("count", line.count))]

@@ -18,7 +18,7 @@ SEPARATORS = ",;\t"
 #: Rows of a Parquet file to read at once.
 PART = 50_000
 #: The columns that a line can have besides its levels.
-MEASURES = ("reward", "counted_as", "count", "successes", "trials")
+MEASURES = ("reward", "counted_as", "count", "successes", "trials", "id")
 
 
 class Line(NamedTuple):
@@ -30,6 +30,8 @@ class Line(NamedTuple):
     reward: Any
     count: Any = 1
     trials: Any = None
+    #: The suggestion's id, in an export.
+    id: Any = None
 
 
 def file_lines(
@@ -204,4 +206,4 @@ def line_of(number: int, labels: Sequence[Any], values: Mapping[str, Any]) -> Li
             error = InputError("trials", read["trials"], "left out where a reward is given")
             raise error.within(f"line {number} of the history")
         reward, trials = read.get("successes"), read["trials"]
-    return Line(number, labels, reward, 1 if count is None else count, trials)
+    return Line(number, labels, reward, 1 if count is None else count, trials, read.get("id"))

@@ -82,7 +82,7 @@ export async function call(path, body, headers = {}, method = undefined) {
   if (body !== undefined) {
     options.method ??= "POST";
     options.headers["Content-Type"] = "application/json";
-    options.headers["Idempotency-Key"] ??= unique();
+    if (!path.endsWith("/imports")) options.headers["Idempotency-Key"] ??= unique(); // the same import counts once
     options.body = JSON.stringify(body);
   }
   const answer = await fetch(path, options);

@@ -150,15 +150,30 @@ export function manage(name, view, named, refresh) {
   });
   guarded($("import"), "submit", "import-why", async () => {
     const columns = [...document.querySelectorAll("#mapping select")].map((each) => Number(each.value));
-    const rewards = table.slice(1).map((cells, k) => columns.map((at, place) => {
-      const cell = (cells[at] ?? "").trim();
-      if (place < columns.length - 1) return cell;
-      if (cell !== "" && !Number.isFinite(Number(cell))) throw new Error(`Line ${k + 2}: the result “${cell}” isn't a number.`);
-      return cell === "" ? null : Number(cell);
-    }));
-    let stored = 0;
-    for (let k = 0; k < rewards.length; k += 10000) stored += (await post(`${path}/imports`, { rewards: rewards.slice(k, k + 10000) })).rewards;
-    say("import-status", `${number(stored)} results were imported.`);
+    const sides = view().sides.map((side) => side.name), id = table[0].findIndex((cell) => cell.trim() === "id");
+    // Equal lines are sent as one with a count, so that no two requests are equal: the service takes a repeated one for a retry.
+    const lines = new Map();
+    for (const [k, cells] of table.slice(1).entries()) {
+      const values = columns.map((at) => (cells[at] ?? "").trim()), result = values.pop();
+      if (id >= 0 && cells[id]?.startsWith(`${view().uid}-`)) throw new Error(`Line ${k + 2} is a result of this study, which counts it already. Nothing was imported.`);
+      if (result === "") continue;
+      if (!Number.isFinite(Number(result))) throw new Error(`Line ${k + 2}: the result “${result}” isn't a number.`);
+      const same = sides.includes("count") ? k : JSON.stringify([...values, Number(result)]);
+      const line = lines.get(same) ?? { from: k + 2, count: 0, reward: Number(result), values };
+      line.count++;
+      lines.set(same, line);
+    }
+    const all = [...lines.values()];
+    const rewards = all.map(({ count, reward, values }) =>
+      sides.includes("count") ? [...values, reward] : { ...Object.fromEntries(sides.map((side, k) => [side, values[k]])), reward, count });
+    let stored = 0, before = 0;
+    for (let k = 0; k < Math.max(rewards.length, 1); k += 10000) {
+      const found = await post(`${path}/imports`, { rewards: rewards.slice(k, k + 10000) }).catch((error) => {
+        throw new Error(error.message.replace(/\bline (\d+)( of the history)?/g, (_, n) => `line ${all[k + Number(n) - 1]?.from}`));
+      });
+      if (found.already_imported) before += found.rewards; else stored += found.rewards;
+    }
+    say("import-status", `${number(stored)} results were imported.${before ? ` ${number(before)} were imported before, and count once.` : ""}`);
     await refresh();
   });
 
