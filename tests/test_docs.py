@@ -26,7 +26,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Their examples compile a policy for seconds each. The contract compiles each in every run.
 SLOW = {
     "getting-started", "which-policy", "bet_elim", "factor_ts", "id_ts", "imed_ub", "kl_ucb",
-    "osub", "pair_elim", "thompson", "top_two", "ucb1", "uts",
+    "osub", "pair_elim", "stopping", "thompson", "top_two", "ucb1", "uts",
 }  # fmt: skip
 
 
