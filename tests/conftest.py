@@ -41,13 +41,14 @@ BROWSER_MISSING = "there is no chromium (apt install chromium)"
 #: Of two processes, the first begins with the first of these, which compile most, and the other in
 #: the middle, with those that compile little. A process compiles each function once, but can't take
 #: compiled code from another process, except from the cache. Tests of servers run in their own
-#: processes, so they come last.
+#: processes, so they come late; those of commands find the kernels that other tests have compiled.
 ORDER = (
     "tests/test_docs", "tests/test_advice", "tests/test_grids", "tests/test_gallery",
     "tests/plots/test_regret", "tests/compiled/test_generators", "tests/problems/test_shuffled",
     "tests/simulation/test_stages", "tests/policies", "tests/compiled/test_twins",
     "tests/simulation", "tests/problems", "tests/compiled", "tests/stopping", "tests/theory",
     "tests/studies", "tests/sweeps", "", "tests/paper", "tests/test_", "tests/server",
+    "tests/test_cli",
 )  # fmt: skip
 
 
@@ -63,8 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
-        found = [k for k, name in enumerate(ORDER) if name and item.nodeid.startswith(name)]
-        return found[0] if found else ORDER.index("")
+        return ORDER.index(max(filter(item.nodeid.startswith, ORDER), key=len))
 
     order = {item: (item.path, k) for k, item in enumerate(items)}
     items.sort(key=lambda item: (place(item), *order[item]))
