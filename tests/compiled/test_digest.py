@@ -9,6 +9,7 @@ import threading
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
+from types import MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,6 +153,13 @@ def test_kernels_depend_on_nothing_above_the_simulation(policy: str) -> None:
             assert allowed or not name.startswith("rank1"), (thing, name)
 
 
+def test_kernels_of_studies_depend_on_nothing_beside_them() -> None:
+    above = ("client", "paper", "plots", "server", "simulation", "sweeps", "theory")
+    for name in ("rank1.studies.state", "rank1.studies.order", "rank1.studies.export"):
+        names = {each.removeprefix("rank1.").partition(".")[0] for each in closure(name)}
+        assert not names & {*above}, name
+
+
 def install(folder: Path, version: str, body: str, *, direct: bool) -> None:
     (folder / "theirs").mkdir(parents=True, exist_ok=True)
     (folder / "theirs" / "__init__.py").write_text(f"def helper(x):\n    return {body}\n")
@@ -204,6 +212,23 @@ class Held:
         return 2 * self.x
 
 
+class Keyed:
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+    def __getstate__(self) -> dict[int, int]:
+        return {1: self.x}
+
+
+def first(self: Any) -> int:
+    return 1
+
+
+def second(self: Any) -> int:
+    return 2
+
+
+second.__name__ = "first"
 VALUES = [
     *(None, True, 1, 1.0, -0.0, 0.0, "1", b"1", 2**5000, (1, 2), [1, 2], [[1], 2], {1, 2}),
     *({"a": 1}, {"a": 2}, frozenset({1, 2}), np.zeros(2), np.zeros((2, 1)), np.zeros(2, np.int64)),
@@ -211,6 +236,7 @@ VALUES = [
     *(Fraction(1, 2), Path("a"), np.sum, np.add, len, digest, Point, Held, partial(digest, 1)),
     *(partial(digest, 2), rank1.UCB1().start, rank1.UCB1(), rank1.UCB1(confidence=3.0), 1j),
     *(Frozen(stats.beta(1, 2)), Frozen(stats.beta(1, 3)), Frozen(stats.uniform(0, 1))),
+    *(Keyed(1), Keyed(2), MethodType(first, Held(1)), MethodType(second, Held(1))),
 ]
 
 

@@ -195,6 +195,26 @@ def test_a_full_disk_takes_no_report_that_is_queued(
             study.recorder(tmp_path / "nowhere" / "unsent.jsonl")
 
 
+def test_a_queue_can_be_opened_again_after_a_full_disk(tmp_path: Path) -> None:
+    line = '["rewards", {"unit": "u1", "reward": 1.0}]'
+    path = tmp_path / "unsent.jsonl"
+    path.write_text(line)  # the process ended before the end of the line
+    with rank1.Client("http://127.0.0.1:1", "t", 0.01) as client:
+        study = client.open("spring", look=False)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (len(line), limits[1]))
+            with pytest.raises(FileError, match="can't write"):
+                study.recorder(path)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert path.read_text() == line
+        recorder = study.recorder(path)
+        assert recorder.unsent == 1
+        recorder.close(0.1)
+    assert path.read_text() == f"{line}\n"
+
+
 def test_assign_waits_briefly_if_there_is_something_to_show(
     service: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

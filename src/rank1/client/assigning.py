@@ -63,17 +63,18 @@ class Assigning:
     def _current(self, quick: bool) -> dict[str, Any]:
         """Return the shares; quickly if the caller, or the cache, has something else to show."""
         client, now = self._client, time.monotonic()
-        error = StorageError("the service didn't answer a moment ago")
         quick = quick or self._shares is not None
         if now >= self._fresh_until and not (quick and now < self._silent_until):
             timeout = min(PATIENCE, client.timeout) if quick else None
             try:
                 found = client.get(f"{self._path}/shares", timeout)
                 self._shares, self._fresh_until = found, time.monotonic() + found["max_age"]
-            except StorageError as failure:
-                error, self._silent_until = failure, time.monotonic() + SILENCE
+            except StorageError:
+                self._silent_until = time.monotonic() + SILENCE
+                if self._shares is None:
+                    raise
         if self._shares is None:
-            raise error
+            raise StorageError("the service didn't answer a moment ago")
         return self._shares
 
     def assign(
@@ -196,9 +197,14 @@ class Recorder:
         self._queue = [each for each in found if each is not None]
         end = data.rfind(b"\n") + 1
         if end < len(data):  # the process ended while writing the last line
-            self._file.truncate(end)
-            if found[-1] is not None:
-                self._append(data[end:] + b"\n")
+            if found[-1] is None:
+                self._file.truncate(end)
+            else:
+                try:
+                    self._append(b"\n")
+                except FileError:
+                    self._file.close()
+                    raise
         self._thread = threading.Thread(target=self._work, name="rank1-recorder", daemon=True)
         self._thread.start()
 

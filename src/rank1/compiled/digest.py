@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from functools import cached_property
 from pickle import whichmodule  # type: ignore[attr-defined]
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,8 @@ def _told(thing: Any) -> str:
         return f"{kind.__name__}[{','.join(sorted(map(_told, thing)))}]"
     if isinstance(thing, np.ndarray | np.generic):
         return _array(np.asarray(thing))
+    if isinstance(thing, MethodType):
+        return f"method {_told(thing.__func__)} of {_told(thing.__self__)}"
     if isinstance(compiled := getattr(thing, "py_func", None), FunctionType):  # by Numba
         return f"compiled {_code(compiled)}"
     if callable(own := getattr(kind, "__digest__", None)):
@@ -108,6 +110,9 @@ def _as_pickled(thing: Any) -> str:
         return f"{home}.{kept} {source_digest(home)}"
     make, arguments, state, items, pairs = (*kept, None, None, None)[:5]
     if isinstance(state, dict):
-        cached = {name for name in state if isinstance(getattr(kind, name, None), cached_property)}
-        state = {name: value for name, value in state.items() if name not in cached}
+        state = {
+            name: value
+            for name, value in state.items()
+            if not isinstance(getattr(kind, str(name), None), cached_property)
+        }
     return f"object{_told((kind, make, arguments, state, list(items or ()), dict(pairs or ())))}"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import rank1
+from rank1 import __version__
 from rank1.compiled import kernel_for, ready
 from rank1.errors import DamagedError, Rank1Error, SnapshotError
 from rank1.grid import Grid
@@ -64,7 +64,7 @@ _SUGGESTED, _RECORDED = int(Kind.SUGGESTED), int(Kind.RECORDED)
 
 def layout_of(spec: Spec) -> str:
     """Return the layout of readable snapshots: same release, policy and array layouts."""
-    return f"{rank1.__version__} {spec.policy} {spec.made_policy().layout} {LAYOUT}"
+    return f"{__version__} {spec.policy} {spec.made_policy().layout} {LAYOUT}"
 
 
 class StudyState(Levels):
