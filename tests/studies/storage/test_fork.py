@@ -97,7 +97,7 @@ storage.close()
 @pytest.mark.parametrize(
     "script",
     [
-        pytest.param(AFTER, id="after", marks=pytest.mark.validate),
+        pytest.param(AFTER, id="after"),
         pytest.param(WITHIN, id="within"),
         pytest.param(THREADS, id="threads", marks=pytest.mark.validate),
     ],
