@@ -47,8 +47,8 @@ ORDER = (
     "tests/plots/test_regret", "tests/compiled/test_generators", "tests/problems/test_shuffled",
     "tests/simulation/test_stages", "tests/policies", "tests/compiled/test_twins",
     "tests/simulation", "tests/problems", "tests/compiled", "tests/stopping", "tests/theory",
-    "tests/studies", "tests/sweeps", "", "tests/paper", "tests/test_", "tests/server",
-    "tests/test_cli",
+    "tests/studies", "tests/sweeps", "", "tests/paper", "tests/test_", "src",
+    "tests/server", "tests/test_cli",
 )  # fmt: skip
 
 
