@@ -42,6 +42,7 @@ def test_assumed_grids_have_the_rate_and_the_lift(
             assert side[1] / side[-1] == pytest.approx(2)
 
 
+@pytest.mark.uncompiled
 def test_find_tells_what_identify_gives() -> None:
     told = rank1.advise(3, 2, 2000, goal="find", seed=3, **SHORT)  # type: ignore[arg-type]
     assert told.policy == "bet_elim"
@@ -67,6 +68,7 @@ def test_find_tells_what_identify_gives() -> None:
     assert "<table>" in str(told._repr_html_())
 
 
+@pytest.mark.uncompiled
 def test_a_horizon_that_is_too_short_to_find_is_said_with_the_pulls_it_takes() -> None:
     told = rank1.advise(3, 2, 20, goal="find", **SHORT)  # type: ignore[arg-type]
     assert told.policy is None
@@ -79,15 +81,16 @@ def test_a_horizon_that_is_too_short_to_find_is_said_with_the_pulls_it_takes() -
     ] * 2  # fmt: skip
 
 
+@pytest.mark.uncompiled
 def test_the_first_lever_of_short_traffic_is_a_smallest_lift() -> None:
     """It is tried on the grids that need it, starting from the smallest lift that helps."""
-    given: dict[str, Any] = {"sides": [2], "rate": 0.3, "runs": 20}
+    given: dict[str, Any] = {"sides": [2], "rate": 0.3, "runs": 12}
     alone = rank1.advise(horizon=10**6, goal="find", lifts=[0.2], **given).figures
     assert [row["policy"] for row in alone] == ["bet_elim"]  # one side always has one order
     halves = {
         lift: rank1.identify(
             rank1.BetElim(min_lift=lift), assumed_grid([2], 0.3, 0.2).problem, n=alone[0]["most"],
-            runs=20, shuffle=True,
+            runs=12, shuffle=True,
         ).searches[0].pulls
         for lift in (0.1, 0.2)
     }  # fmt: skip
@@ -146,11 +149,16 @@ def test_rounded_pulls_never_contradict_the_horizon(pulls: list[int], horizon: i
     assert (least <= horizon) == (row["most"] <= horizon)
 
 
-def test_a_policy_for_another_goal_is_not_the_fault_of_the_horizon() -> None:
+@pytest.mark.uncompiled
+def test_a_policy_for_another_goal_is_not_the_fault_of_the_horizon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rank1.advice.find.WORK", 40_000)
     told = rank1.advise(2, 2, 5000, 0.3, "find", lifts=[0.5], policies=[rank1.UTS()], runs=4)
     assert "grids that were simulated for uts; others weren't simulated." in told.words[1]
 
 
+@pytest.mark.uncompiled
 def test_what_was_given_up_before_the_horizon_is_not_called_never(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -160,6 +168,7 @@ def test_what_was_given_up_before_the_horizon_is_not_called_never(
     assert all("≥ 0%" in line for line in table_of("find", told.figures)[1])
 
 
+@pytest.mark.uncompiled
 def test_an_equal_split_alone_can_be_asked() -> None:
     told = rank1.advise(3, 2, 2000, goal="find", policies=rank1.Uniform(), **SHORT)  # type: ignore[arg-type]
     assert told.policy == "uniform"
@@ -186,6 +195,7 @@ def test_more_pairs_than_pulls() -> None:
         rank1.Study.create("a", [str(k) for k in range(8)], [str(k) for k in range(8)], horizon=30)
 
 
+@pytest.mark.uncompiled
 def test_earning_is_compared_with_an_equal_split() -> None:
     told = rank1.advise(
         3,
@@ -226,6 +236,7 @@ def test_no_verdict_on_pulls_that_were_not_played(monkeypatch: pytest.MonkeyPatc
     assert "half of that takes" not in str(told)
 
 
+@pytest.mark.uncompiled
 def test_a_policy_that_earns_in_the_first_pulls_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rank1.advice.recommend.EARNING", 4 * 5 * 3000)
     told = rank1.advise(3, 2, 10**9, 0.4, lifts=[0.6], policies=[rank1.UTS()])
@@ -264,6 +275,7 @@ def test_a_grid_of_many_pairs_has_fewer_runs(monkeypatch: pytest.MonkeyPatch) ->
     assert {row["runs"] for row in told.figures} == {2}
 
 
+@pytest.mark.uncompiled
 def test_a_run_that_was_cut_before_the_horizon_says_nothing_about_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -274,6 +286,7 @@ def test_a_run_that_was_cut_before_the_horizon_says_nothing_about_it(
     assert "Longer runs weren't simulated" in told.words[2]
 
 
+@pytest.mark.uncompiled
 def test_a_search_by_versions_can_be_long() -> None:
     """Rates of 10⁻⁸ take 10¹¹ pulls, which can be simulated."""
     told = rank1.advise(2, 2, 10**12, 1e-8, "find", lifts=[0.5], runs=2)
@@ -282,6 +295,7 @@ def test_a_search_by_versions_can_be_long() -> None:
     assert not told.figures[0]["cut"]
 
 
+@pytest.mark.uncompiled
 def test_only_the_search_itself_is_simulated_on_large_grids(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -293,6 +307,7 @@ def test_only_the_search_itself_is_simulated_on_large_grids(
     assert "how much longer that takes wasn't simulated" in told.words[-1]
 
 
+@pytest.mark.uncompiled
 def test_three_sides() -> None:
     told = rank1.advise(sides=[2, 3, 2], horizon=2000, goal="find", **SHORT)  # type: ignore[arg-type]
     assert told.sides == [2, 3, 2]
@@ -333,6 +348,7 @@ def test_grids_that_make_no_sense(given: dict[str, Any], message: str) -> None:
         rank1.advise(2, 2)
 
 
+@pytest.mark.uncompiled
 def test_json_is_what_python_gives(capsys: Capture) -> None:
     ran = Output(capsys, *FIND, "--horizon", "2e3", "--goal", "find", "--seed", "3", "--json")
     assert (ran.status, ran.err) == (0, "")
@@ -340,6 +356,7 @@ def test_json_is_what_python_gives(capsys: Capture) -> None:
     assert json.loads(ran.out) == told.document()
 
 
+@pytest.mark.uncompiled
 def test_words_and_a_table_for_a_person(capsys: Capture) -> None:
     ran = Output(capsys, *FIND, "--horizon", "2000", "--policy", "uts", "--policy", "uniform")
     assert (ran.status, ran.err) == (0, "")
@@ -348,6 +365,7 @@ def test_words_and_a_table_for_a_person(capsys: Capture) -> None:
     assert re.search(r"spike 60% uts 4 2,000 [\d.,]+ ± [\d.,]+ [\d,]+ \d+%", text)
 
 
+@pytest.mark.uncompiled
 def test_sides_by_name(capsys: Capture) -> None:
     sides = ["--side", "headline=2", "--side", "image=x,y,z", "--horizon", "2e3", "--goal", "find"]
     ran = Output(capsys, "advise", *sides, *FIND[5:], "--json")

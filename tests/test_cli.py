@@ -577,6 +577,7 @@ def test_pairs_are_shown_by_their_labels(capsys: pytest.CaptureFixture[str]) -> 
 PRODUCT = ["--problem", "product", "--set", "factors=[[.8,.64],[.85,.7,.66],[.9,.72]]"]
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize(
     ("problem", "sides", "best"),
     [

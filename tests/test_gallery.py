@@ -64,6 +64,7 @@ def test_a_policy_that_can_not_play_is_left_out_and_named(
     assert re.search(r"picky is left out: .*rewards must be temperatures\n", said)
 
 
+@pytest.mark.uncompiled
 def test_pulls_until_a_stop_are_drawn_over_their_bound(gallery: Any, monkeypatch: Any) -> None:
     easy = rank1.spike(2, 3, 0.4, 0.4, 0.5, 0.5)
     monkeypatch.setattr(gallery, "SEARCHES", {"K = L": [(2, easy)], "gap": [(1, easy)]})

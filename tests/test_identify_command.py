@@ -66,6 +66,7 @@ def test_pulls_over_the_bound(capsys: Capture) -> None:
     assert cut["policies"][0]["over_bound"] is None
 
 
+@pytest.mark.uncompiled
 def test_late_rewards_and_drift(capsys: Capture) -> None:
     options = ["--delay", "success=10,failure=50", "--batch", "5", "--missing", "0.1"]
     late = json.loads(Output(capsys, *IDENTIFY, *options, "--drift", "[1, 0.5]", "--json").out)

@@ -93,6 +93,7 @@ def test_a_cell_that_fails_is_told(tmp_path: Path) -> None:
     assert cells(tmp_path / "cells") == 1
 
 
+@pytest.mark.uncompiled
 def test_all_artefacts_are_one_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a part of one is missing, those before it are still made."""
     sizes: list[int] = []
@@ -130,6 +131,7 @@ def test_a_worker_that_is_not_like_the_client_is_told(
     assert not (tmp_path / "table1.json").exists()
 
 
+@pytest.mark.uncompiled
 def test_bets_are_played_where_the_options_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

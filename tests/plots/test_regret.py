@@ -143,6 +143,7 @@ def played(n: int = 2000) -> rank1.Result:
     return rank1.simulate([rank1.Rank1Elim(), rank1.UCB1()], SPIKE, n, 3, seed=1)
 
 
+@pytest.mark.uncompiled
 def test_a_new_figure_is_finished() -> None:
     ax = played().plot()
     assert ax.get_title("left") == "spike, 4×3, mean of 3 runs"

@@ -59,6 +59,7 @@ def test_stages_and_divergence_are_those_of_the_definition(n: int) -> None:
     assert state.width.tolist() == pytest.approx([level / e for e in expected], rel=1e-14)
 
 
+@pytest.mark.uncompiled
 def test_regret_is_that_of_an_independent_program() -> None:
     """16918 ± 18 over 200 runs, K = L = 8, n = 2 million."""
     problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)

@@ -85,6 +85,7 @@ def test_no_forecast_while_no_reward_counts(tmp_path: Path) -> None:
         assert service.call("/v1/studies/w/view").status == 200
 
 
+@pytest.mark.uncompiled
 def test_the_length_of_a_study_that_has_not_begun(tmp_path: Path) -> None:
     with in_process(tmp_path) as service:
         plan = {"levels": [2, 2], "rate": 0.2, "lift": 0.5, "per_day": 100}

@@ -44,12 +44,16 @@ def summary(
         keys.append("step")
     else:
         frame = frame.filter(pl.col("step") == pl.col("n"))
-    means = [pl.len().alias("runs")]
+    means = []
     for column in REGRETS:
-        kind = column.removesuffix("_regret")
-        error = pl.col(column).std() / pl.len().sqrt()
-        means += [pl.col(column).mean().alias(f"{kind}_mean"), error.alias(f"{kind}_se")]
-    rows = frame.group_by(keys, maintain_order=True).agg(means).collect()
+        kind, runs = column.removesuffix("_regret"), pl.col(column).list
+        error = runs.std() / runs.len().sqrt()
+        means += [runs.mean().alias(f"{kind}_mean"), error.alias(f"{kind}_se")]
+    # Lists keep the order of runs. Means of groups may be summed in another order every time, and
+    # then the same file has tables that differ in the last digit.
+    lists = frame.group_by(keys, maintain_order=True).agg(REGRETS).collect()
+    number = pl.col(REGRETS[0]).list.len().alias("runs")
+    rows = lists.with_columns(number, *means).drop(REGRETS)
     if rows.is_empty():
         raise InputError("where", where, "settings of some runs in the file")
     hidden = {name.removeprefix("policy_") for name in shown}
