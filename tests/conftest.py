@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import shutil
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import typer
 from hypothesis import HealthCheck, settings
 
 from rank1.compiled import kernels
@@ -32,6 +34,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+build = functools.cache(lambda app, registered, build=typer.main.get_command: build(app))
+
+
+def build_once(app: typer.Typer) -> Any:
+    """Build the command line again only if commands were added: tests call hundreds of them."""
+    apps = [app, *(group.typer_instance for group in app.registered_groups)]
+    return build(app, tuple(len(each.registered_commands) for each in apps if each))
+
+
+typer.main.get_command = build_once  # type: ignore[assignment]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)

@@ -87,10 +87,9 @@ def stand_in(directory: str | Path, seed: int = 1) -> Path:
         f"{ids[j]}::{STAND_IN}{genre} {j + 1} ({years[j]})::{genre}"
         for j, genre in enumerate(genres)
     ]
-    ratings = [
-        f"{u + 1}::{ids[j]}::{stars[u, j]}::{1_000_000_000 + k}"
-        for k, (u, j) in enumerate(np.argwhere(watched))
-    ]
+    raters, rated = np.nonzero(watched)
+    rows = zip(raters.tolist(), ids[rated].tolist(), stars[watched].tolist(), strict=True)
+    ratings = [f"{u + 1}::{i}::{star}::{1_000_000_000 + k}" for k, (u, i, star) in enumerate(rows)]
     _write(folder / "movies.dat", movies)  # first: it marks the folder as a stand-in's
     _write(folder / "users.dat", users)
     _write(folder / "ratings.dat", ratings)
