@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its dependencies use deprecated functions
+    import requests  # noqa: F401 (schemathesis imports it later, when its warnings are errors)
     import schemathesis
     from schemathesis.checks import not_a_server_error
     from schemathesis.generation.modes import GenerationMode

@@ -240,6 +240,8 @@ def _print(shares: Path, found: Judgement) -> None:
 
     show(f"Assuming one order: {found.reason}.")
     show(f"On any grid: {found.any_grid['reason']}.")
+    for warning in found.warnings:
+        show(f"Note: {warning}")
     if found.lift is not None:
         show(_lift_words(found))
     over = f"lift over the {found.over}{above(found.shares['reward_range'][0])}"
@@ -284,7 +286,7 @@ def _page(shares: Path, counts: str, found: Judgement) -> str:
         assumes.insert(1, f"Without assuming one order: {found.any_grid['reason']}.")
     best = {
         "stop": found.stop, "statement": f"{statement}.", "next_step": _lift_words(found),
-        "doubt": None, "assumes": assumes, "warnings": [],
+        "doubt": None, "assumes": assumes, "warnings": found.warnings,
     }  # fmt: skip
     return render(
         name=shares.name, best=best, sides=sides, period=f"version {found.version}",

@@ -13,6 +13,7 @@ take counts and values, return values, and keep no state.
 - `lifts`: intervals for the lift of each level over the leader, or over a control; `arm_lift`: an
   interval for the lift of the leaders' arm,
 - `harmful`: which levels are worse than the control on a second metric,
+- `uneven`: whether visitors are missing, because levels aren't recorded as often as drawn,
 - `forecast`: how many more reports a verdict will take,
 - `judge`: verdict, lifts and the next version from a table of counts, for tests that live in a
   warehouse; `first_shares` starts such a test, `counts_sql` is the query that makes the table,
@@ -23,6 +24,7 @@ take counts and values, return values, and keep no state.
 
 from __future__ import annotations
 
+from rank1.design.absences import Uneven, uneven
 from rank1.design.counts import Counts, gridded
 from rank1.design.flat import any_grid, flat_arms, flattened
 from rank1.design.forecasting import Forecast, forecast
@@ -54,6 +56,7 @@ __all__ = [
     "Judgement",
     "Personalised",
     "Totals",
+    "Uneven",
     "Verdict",
     "Version",
     "Wealth",
@@ -81,5 +84,6 @@ __all__ = [
     "restarted",
     "start",
     "totals",
+    "uneven",
     "verdict",
 ]

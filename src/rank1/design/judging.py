@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rank1.design.absences import uneven
 from rank1.design.count_tables import counts_of
 from rank1.design.counts import Counts, checked_counts, gridded, tally
 from rank1.design.flat import any_grid, flat_arms
@@ -56,6 +57,8 @@ class Judgement:
     over: str
     confidence: float
     min_lift: float
+    #: What speaks against the counts themselves: see `uneven`.
+    warnings: list[str]
     #: The document with the newest version: clients draw from it, and the next `judge` takes it.
     shares: dict[str, Any] = dataclasses.field(repr=False)
     #: The same document as text, as `rank1 judge` writes it.
@@ -182,9 +185,18 @@ def _judgement(
         over="leader" if base is None else "control",
         confidence=design.confidence,
         min_lift=design.min_lift,
+        warnings=_warnings(shares, counts),
         shares=shares.to_dict(),
         text=shares.to_text(),
     )  # fmt: skip
+
+
+def _warnings(shares: SharesDocument, counts: Counts) -> list[str]:
+    found = uneven(shares.design, shares.versions, counts.version, counts.arm, counts.pulls)
+    if found is None:
+        return []
+    side, labels = list(shares.sides.items())[found.side]
+    return [found.warning(side, labels[found.level])]
 
 
 def _levels(

@@ -1,4 +1,4 @@
-"""Detect delays that depend on the reward, and rewards that never come."""
+"""Detect delays that depend on the reward, and rewards and visitors that never come."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 
 import numpy as np
 
+from rank1.design import uneven
+from rank1.studies.fold import GONE
+from rank1.studies.live_design import LiveDesign
 from rank1.studies.state import StudyState
 
-__all__ = ["delay_warnings", "needs_equal_delays", "silence_warnings"]
+__all__ = ["absence_warnings", "delay_warnings", "needs_equal_delays", "silence_warnings"]
 
 #: Rewards of each kind, and standard errors, required to warn about a difference in delays.
 LEAST, CLEAR = 30, 4.0
@@ -65,3 +68,27 @@ def silence_warnings(state: StudyState) -> list[str]:
         "are wrong, and the best can't be found: create the study with a reward_window and "
         "on_expiry='default', which counts a missing reward as the lowest."
     ]
+
+
+def absence_warnings(state: StudyState, live: LiveDesign) -> list[str]:
+    """Warn if levels were recorded more or less often than their shares say.
+
+    This needs all exposures, and independent ones: what has expired without a default is no longer
+    known, and visits of one visitor show the same levels.
+    """
+    book, spec = state.book, state.spec
+    if spec.repeat == "each" or (spec.on_expiry != "default" and book.at[0].expired):
+        return []
+    rows, table = live.evidence.counts(), book.table[: book.at[0].used]
+    waiting = table[(table["status"] != GONE) & (table["tag"] >= 0)]
+    found = uneven(
+        live.design,
+        live.versions,
+        np.concatenate([rows.version, waiting["tag"]]),
+        np.concatenate([rows.arm, waiting["arm"]]),
+        np.concatenate([rows.pulls, np.ones(len(waiting))]),
+    )
+    if found is None:
+        return []
+    side, labels = list(state.labels.items())[found.side]
+    return [found.warning(side, labels[found.level])]

@@ -14,7 +14,13 @@ from rank1.documents import above
 from rank1.stopping.rule import odds_of
 from rank1.studies.any_grid import MOST_ARMS, AnyGrid
 from rank1.studies.beside import beside
-from rank1.studies.delays import NO_RULE, delay_warnings, needs_equal_delays, silence_warnings
+from rank1.studies.delays import (
+    NO_RULE,
+    absence_warnings,
+    delay_warnings,
+    needs_equal_delays,
+    silence_warnings,
+)
 from rank1.studies.state import StudyState
 from rank1.studies.words import ORDER, Doubt, Finding, Lift, name, percent
 
@@ -315,8 +321,9 @@ class Look:
         return np.broadcast_to(whole, sizes)[np.ix_(*self.state.living.values())].copy()
 
     def warnings(self) -> list[str]:
-        """Return warnings about delays, and about rewards that are shown but aren't evidence."""
-        found = self.delays + silence_warnings(self.state)
+        """Return warnings about delays, missing visitors, and rewards that aren't evidence."""
+        absent = absence_warnings(self.state, self.live)
+        found = self.delays + absent + silence_warnings(self.state)
         imported = int(self.state.book.imported.sum())
         if not imported:
             return found
