@@ -255,6 +255,18 @@ def test_change_a_study_by_keyboard_and_take_the_log_along(page: Page, service: 
     assert service.call(at("rows"))[0] == 404
 
 
+def test_nothing_can_be_sent_before_the_script_is_there(browser: Browser, service: Served) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    for path in ("", "new", "tokens", "study?name=any"):
+        page.goto(f"{service.url}/{path}")
+        expect(page.get_by_role("link", name="rank1")).to_be_visible()
+        expect(page.locator("form:visible")).to_have_count(0)
+    page.goto(f"{service.url}/docs")
+    expect(page.get_by_role("heading", name="API")).to_be_visible()
+    context.close()
+
+
 def test_tokens_and_what_they_allow(page: Page, service: Served) -> None:
     make(service, "seen", 5)
     page.get_by_role("button", name="Forget token").click()
