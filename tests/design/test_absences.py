@@ -13,6 +13,7 @@ import pytest
 import rank1
 from rank1.design import Design, Version, first_shares, first_version, judge, uneven
 from rank1.design.absences import RARE, evidence
+from rank1.studies.storage.sqlite import SqliteReader
 
 DESIGN = Design([2, 3])
 EQUAL = first_version(DESIGN)
@@ -93,26 +94,43 @@ def test_no_exposures() -> None:
 
 @pytest.mark.parametrize("window", [None, 100.0])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_a_study_warns(tmp_path: Path, missing: float, window: float | None) -> None:
-    """Of level y, some visitors who don't buy are never recorded, so that it seems better."""
+def test_a_study_warns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: float, window: float | None
+) -> None:
+    """Of level y, some visitors who don't buy are never recorded, so that it seems better.
+
+    With a window, purchases are reported at once and the others when their windows close, so the
+    reports alone are never in proportion to the shares.
+    """
+    now = [1e9]
+    monkeypatch.setattr(SqliteReader, "clock", lambda self: now[0])
     default = {"reward_window": window, "on_expiry": "default"}
     waiting: dict[str, Any] = {} if window is None else default
-    rng = np.random.default_rng(3)
+    rng, warnings = np.random.default_rng(3), set()
     with rank1.Study.create(
         "shop", sides={"image": ["x", "y"]}, goal="find", storage=tmp_path / "db", seed=1, **waiting
     ) as study:
-        for begin in range(0, 4000, 500):
-            shares, records = study.shares(), []
-            for k in range(begin, begin + 500):
+        for begin in range(0, 6000, 1000):
+            shares, records, rewards = study.shares(), [], []
+            for k in range(begin, begin + 1000):
                 levels = rank1.assign(shares, f"u{k}")
-                bought = rng.random() < 0.2
+                better = levels["image"] == "y" and not missing
+                bought = rng.random() < (0.5 if better else 0.2)
                 if levels["image"] == "y" and not bought and rng.random() < missing:
                     continue
                 reward = 1.0 if bought else 0.0 if window is None else None
                 records.append((f"u{k}", shares["version"], levels, reward))
+                if bought:
+                    rewards.append((f"u{k}", 1.0))
             study.record_many(records)
-        warnings = study.best().warnings
-    assert len(warnings) == (missing > 0)
+            if window is not None:
+                study.reward_many(rewards)
+            now[0] += 60
+            best = study.best()
+            warnings |= {each.partition(" times")[0] for each in best.warnings}
+    assert (best.totals["expired"] > 1000) == (window is not None)
+    assert (best.totals["pending"] > 100) == (window is not None)
+    assert bool(warnings) == (missing > 0)
     assert all(each.startswith("image y was recorded") for each in warnings)
 
 
