@@ -46,10 +46,11 @@ def build_once(app: typer.Typer) -> Any:
 
 typer.main.get_command = build_once  # type: ignore[assignment]
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+#: The first of these that is there: the shell has no window, and takes a third less time.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((found for found in map(shutil.which, NAMES) if found), None)
 #: Why tests of the pages are skipped.
-BROWSER_MISSING = "there is no chromium (apt install chromium)"
+BROWSER_MISSING = "there is no chromium (apt install chromium-headless-shell)"
 
 #: Of two processes, the first begins with the first of these, which compile most, and the other in
 #: the middle, with those that compile little. A process compiles each function once, but can't take
