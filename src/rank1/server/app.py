@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -103,7 +104,7 @@ def make_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url=None,
         responses=_RESPONSES,
         servers=[{"url": ".", "description": "this service, relative to its description"}],
         generate_unique_id_function=lambda route: route.name,
@@ -123,6 +124,14 @@ def make_app(
             raise RefusedError(503, "the service is shutting down", "try another server")
         await registry.ready()
         return json_response({"status": "ready"})
+
+    describing = threading.Lock()
+
+    # In a thread, on request: describing everything takes as long as the rest of the start.
+    @app.get("/openapi.json", include_in_schema=False)
+    def described() -> Response:
+        with describing:
+            return json_response(_description(app))
 
     @app.get("/metrics", include_in_schema=False)
     async def counted(request: Request) -> Response:
@@ -159,6 +168,12 @@ def make_app(
         document = problem_document(error.status_code, title, str(error.detail), remedy="see /docs")
         return json_response(document, error.status_code, error.headers)
 
+    direct = Direct(app, [route for routes in own for route in routes.routes], refuse)
+    return Middleware(direct, registry, metrics, tokens, config)
+
+
+def _description(app: FastAPI) -> dict[str, Any]:
+    """Describe the service in OpenAPI, with what FastAPI doesn't see."""
     schema = app.openapi()
     for model in (Problem, Records, Rewards):
         found = model.model_json_schema(ref_template="#/components/schemas/{model}")
@@ -168,5 +183,4 @@ def make_app(
     scheme = {"type": "http", "scheme": "bearer"}
     schema["components"]["securitySchemes"] = {"token": scheme}
     schema["security"] = [{"token": []}]
-    direct = Direct(app, [route for routes in own for route in routes.routes], refuse)
-    return Middleware(direct, registry, metrics, tokens, config)
+    return schema
