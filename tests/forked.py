@@ -10,9 +10,11 @@ import sys
 import tempfile
 import threading
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import MappingProxyType
 
 __all__ = ["PROCESSES", "Command", "python"]
 
@@ -49,9 +51,16 @@ def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 class Command:
     """The command `rank1`, or some code, with the part of `subprocess.Popen` that tests need."""
 
-    def __init__(self, *arguments: str, cwd: Path, stderr: Path, code: str | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        cwd: Path,
+        stderr: Path,
+        code: str | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         here, there = PROCESSES.Pipe(duplex=False)
-        given = code, arguments, str(cwd), str(stderr), dict(os.environ), there
+        given = code, arguments, str(cwd), str(stderr), {**os.environ, **environment}, there
         self._process = PROCESSES.Process(target=_run, args=given, daemon=True)
         self._process.start()
         there.close()

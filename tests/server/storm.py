@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +92,8 @@ def check(storm: Storm, place: str, exact: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def stormy(folder: Path, *flags: str, program: Sequence[str] | None = None) -> Iterator[Served]:
+def stormy(folder: Path, *flags: str, **options: Any) -> Iterator[Served]:
     token = Tokens(folder / "rank1-tokens.json").create("admin")
-    with served(folder, *flags, token=token, program=program) as service:
+    with served(folder, *flags, token=token, **options) as service:
         assert service.call("/v1/studies", {"name": "storm", **GRID})[0] == 201
         yield service

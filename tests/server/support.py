@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -74,18 +74,31 @@ def served(
     folder: Path,
     *flags: str,
     token: str | None = None,
-    program: Sequence[str] | None = None,
+    code: str | None = None,
+    compiled: bool = False,
+    fresh: bool = False,
 ) -> Iterator[Served]:
-    """Run `rank1 serve` on a free port; `program` has other Python arguments to start it."""
+    """Run `rank1 serve` on a free port.
+
+    Parameters
+    ----------
+    code
+        Run this instead, which starts the service.
+    compiled
+        Compile in the background, as always in real use: that takes longer than most tests.
+    fresh
+        Start a new interpreter instead of forking a process that has imported everything.
+    """
     command = "serve", "--port", "0", *flags
     log = folder / "log.jsonl"
     process: Any
-    if program is None:
-        process = Command(*command, cwd=folder, stderr=log)
+    if not fresh:
+        more = {} if compiled else {"NUMBA_DISABLE_JIT": "1"}
+        process = Command(*command, cwd=folder, stderr=log, code=code, environment=more)
     else:
         with log.open("a") as errors:
             process = subprocess.Popen(
-                [sys.executable, *program, *command],
+                [sys.executable, "-m", "rank1", *command],
                 cwd=folder, text=True, stdout=subprocess.PIPE, stderr=errors,
             )  # fmt: skip
     try:

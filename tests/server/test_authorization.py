@@ -39,8 +39,7 @@ def test_roles_and_studies_of_tokens(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "rank1-tokens.json")
     admin, writer, reader = (tokens.create(role) for role in ("admin", "writer", "reader"))
     only, later = tokens.create("writer", ["spring"]), tokens.create("reader", ["winter"])
-    # in its own process, as users start it
-    with served(tmp_path, "--access-log", token=admin, program=("-m", "rank1")) as service:
+    with served(tmp_path, "--access-log", token=admin) as service:
 
         def status(token: str, path: str, body: object = None) -> int:
             return service.call(path, body, token=token)[0]

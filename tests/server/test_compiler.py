@@ -21,7 +21,7 @@ main()
 def test_a_compiler_that_never_ends_delays_nothing(tmp_path: Path, goal: str) -> None:
     """Neither the first ask, nor the page, nor the shutdown: all of it runs as plain Python."""
     labels = [f"{k}" for k in range(8)]
-    with served(tmp_path, program=("-c", STUCK)) as service:
+    with served(tmp_path, code=STUCK, compiled=True) as service:
         fields = {"name": "first", "rows": labels, "columns": labels, "goal": goal}
         assert service.call("/v1/studies", fields)[0] == 201
         status, asked = service.call(at("first", "/ask"), {})

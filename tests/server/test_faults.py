@@ -32,7 +32,7 @@ def free_port() -> str:
 
 @pytest.mark.compiled
 def test_eight_clients_at_once(tmp_path: Path) -> None:
-    with stormy(tmp_path) as service:
+    with stormy(tmp_path, compiled=True) as service:
         storm = Storm([(service.url, service.token)], 8, PATIENCE)
         storm.more()
         storm.stop()
@@ -52,7 +52,7 @@ def test_eight_clients_at_once(tmp_path: Path) -> None:
 
 def test_a_server_that_is_killed_under_load(tmp_path: Path) -> None:
     port = free_port()
-    with stormy(tmp_path, "--port", port) as service:
+    with stormy(tmp_path, "--port", port, compiled=True) as service:
         storm = Storm([(service.url, service.token)], 8, PATIENCE)
         for _ in range(2):
             storm.more()
@@ -159,7 +159,7 @@ def test_the_clock_jumps_by_a_day(tmp_path: Path) -> None:
         (tmp_path / "next").replace(ahead)
 
     jump(0)
-    with served(tmp_path, program=("-c", CLOCK)) as service:
+    with served(tmp_path, code=CLOCK) as service:
 
         def ask() -> list[str]:
             _, given = service.call(at("jumps", "/ask/batch"), {"count": 5})
@@ -215,15 +215,17 @@ def test_the_end_comes_after_what_has_begun(tmp_path: Path) -> None:
 #: A service whose storage waits forever, and which reports when it starts to write.
 PATIENT = """
 from pathlib import Path
-from rank1.studies import group_commit
+from rank1.server.write_queue import WriteQueue
 from rank1.studies.storage import open_storage
 from rank1.__main__ import main
 
-def writes(jobs, write=group_commit.transact_group):
+write, is_contended = WriteQueue.__init__.__defaults__
+
+def writes(jobs):
     Path("writes").write_text(f"{jobs}")
     return write(jobs)
 
-group_commit.transact_group = writes  # before the server is imported, which takes it over
+WriteQueue.__init__.__defaults__ = writes, is_contended
 open_storage.__defaults__ = (1e6,)
 main()
 """
@@ -232,7 +234,7 @@ main()
 @pytest.mark.parametrize("under_way", [False, pytest.param(True, marks=pytest.mark.validate)])
 def test_the_end_does_not_wait_for_a_storage_that_is_held(tmp_path: Path, under_way: bool) -> None:
     """Neither a request nor storing snapshots delays the shutdown."""
-    with stormy(tmp_path, "--drain", "1", program=("-c", PATIENT)) as service:
+    with stormy(tmp_path, "--drain", "1", code=PATIENT) as service:
         assert service.call(at("storm", "/ask"), {}, Idempotency_Key="one")[0] == 201
         other = apsw.Connection(str(tmp_path / "rank1.db"))
         other.execute("BEGIN IMMEDIATE")

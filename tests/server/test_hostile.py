@@ -116,8 +116,8 @@ def test_slow_clients_keep_nobody_waiting(service: Served) -> None:
 def test_idle_connections_leave_room_for_the_liveness_check(tmp_path: Path, hard: int) -> None:
     """Where the limit of open files can't be raised, new connections replace idle ones."""
     lower = f"resource.setrlimit(resource.RLIMIT_NOFILE, (256, {hard}))"
-    program = ["-c", f"import resource; {lower}; from rank1.cli import main; main()"]
-    with served(tmp_path, "--patience", "300", program=program) as service:
+    code = f"import resource; {lower}; from rank1.cli import main; main()"
+    with served(tmp_path, "--patience", "300", code=code) as service:
         host, port = service.url.removeprefix("http://").split(":")
         idle = [socket.create_connection((host, int(port)), PATIENCE) for _ in range(300)]
         try:

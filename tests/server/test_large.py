@@ -80,7 +80,7 @@ def test_studies_kept_in_memory_are_limited_by_their_size(
 def test_memory_of_studies_that_are_not_kept_is_returned(tmp_path: Path) -> None:
     labels = [f"level {k}" for k in range(1000)]
     taken = []
-    with served(tmp_path, program=["-m", "rank1"]) as service:
+    with served(tmp_path, fresh=True) as service:
         process = psutil.Process(service.process.pid)
         for k in range(10):
             body = {"name": str(k), "rows": labels, "columns": labels, "policy": "uts"}

@@ -12,7 +12,7 @@ from tests.server.support import GRID, PATIENCE, Served, at, served, until
 
 @pytest.mark.validate
 def test_workers_share_an_address_and_are_replaced(tmp_path: Path) -> None:
-    with served(tmp_path, "--workers", "2", program=("-m", "rank1")) as service:
+    with served(tmp_path, "--workers", "2", fresh=True) as service:
 
         def workers() -> list[psutil.Process]:
             found = psutil.Process(service.process.pid).children()
