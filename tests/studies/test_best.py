@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -234,12 +235,23 @@ def test_equal_delays_are_no_warning(tmp_path: Path, goal: str, high: float, wai
 WITH_A_CONTROL = pytest.param({"control": {"row": "a", "column": "x"}}, marks=pytest.mark.validate)
 
 
-@pytest.fixture(params=[{}, WITH_A_CONTROL])
-def two_peaks(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Study]:
-    """Yield a study of a grid on which the product of the sides' ratios is a lift of 8% to 24%."""
+@pytest.fixture(scope="module")
+def file_of_two_peaks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any]], Path]:
+    """Make a file once for each set of options."""
+    made: dict[str, Path] = {}
+
+    def file(given: dict[str, Any]) -> Path:
+        if repr(given) not in made:
+            made[repr(given)] = place = tmp_path_factory.mktemp("two") / "rank1.db"
+            play_two_peaks(place, given)
+        return made[repr(given)]
+
+    return file
+
+
+def play_two_peaks(place: Path, given: dict[str, Any]) -> None:
     means = np.array([[0.5, 0.1], [0.1, 0.52]])
     sides, rng = {"row": ["a", "b"], "column": ["x", "y"]}, np.random.default_rng(1)
-    place, given = tmp_path / "rank1.db", request.param
     with Study.create("two", sides=sides, goal="find", seed=1, storage=place, **given) as study:
         for batch in range(10):
             shares, records = study.shares(), []
@@ -249,6 +261,17 @@ def two_peaks(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Study]
                 won = float(rng.random() < means[at])
                 records.append((f"{batch}-{k}", shares["version"], levels, won))
             study.record_many(records)
+
+
+@pytest.fixture(params=[{}, WITH_A_CONTROL])
+def two_peaks(
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    file_of_two_peaks: Callable[[dict[str, Any]], Path],
+) -> Iterator[Study]:
+    """Yield a study of a grid on which the product of the sides' ratios is a lift of 8% to 24%."""
+    place = shutil.copy(file_of_two_peaks(request.param), tmp_path)
+    with Study.open("two", place) as study:
         yield study
 
 

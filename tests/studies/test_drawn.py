@@ -107,7 +107,7 @@ def test_versions_are_in_the_log(create: Callable[..., Study]) -> None:
 
 def test_the_winner_is_found_and_shown(create: Callable[..., Study]) -> None:
     study = create()
-    play(study, 2000, batch=100)
+    play(study, 1000, batch=100)
     verdict = design(study).verdict()
     assert verdict.stop
     assert verdict.leaders == (1, 1)
@@ -155,7 +155,7 @@ def test_the_journal_may_be_short(
 def test_looking_changes_nothing(create: Callable[..., Study], time: list[float]) -> None:
     one, two = create(seed=3), create(seed=3)
     for study in (one, two):
-        for turn in range(30):
+        for turn in range(12):
             play(study, 20, seed=turn)
             if study is two:
                 study.best()
@@ -249,9 +249,9 @@ def test_visits_to_a_policy_count_once_as_well(create: Callable[..., Study]) -> 
 def test_what_is_held_out_plays_the_control(create: Callable[..., Study]) -> None:
     study = create(control=CONTROL, holdout=0.25)
     shares = study.shares()
-    held = [unit for unit in map(str, range(400)) if rank1.assignment.held_out(shares, unit)]
-    assert 60 < len(held) < 140
-    for unit in map(str, range(400)):
+    held = [unit for unit in map(str, range(160)) if rank1.assignment.held_out(shares, unit)]
+    assert 24 < len(held) < 56
+    for unit in map(str, range(160)):
         given = study.ask(unit=unit)
         assert given.levels == CONTROL or unit not in held
         study.tell(given.id, mean(given.levels))
@@ -259,12 +259,12 @@ def test_what_is_held_out_plays_the_control(create: Callable[..., Study]) -> Non
     found = known(study).book.at[0]
     assert found.held == len(held)
     assert found.held_sum == pytest.approx(0.25 * len(held))
-    assert found.evidence == 400 - len(held)
-    assert design(study).evidence.counts().pulls.sum() == 400 - len(held)
+    assert found.evidence == 160 - len(held)
+    assert design(study).evidence.counts().pulls.sum() == 160 - len(held)
     study.tell(study.ask(unit=held[0]).id, 1.0)
     assert known(study).book.at[0].held == len(held)
     without = study.ask(count=1000)
-    assert 180 < sum(tag == HELD_OUT for tag in tags(study, Kind.SUGGESTED)[401:]) < 320
+    assert 180 < sum(tag == HELD_OUT for tag in tags(study, Kind.SUGGESTED)[161:]) < 320
     assert len(without) == 1000
     assert is_whole(study)
 
@@ -463,13 +463,13 @@ def test_levels_come_and_go(create: Callable[..., Study]) -> None:
 
 def test_retiring_the_winner_revives_the_others(create: Callable[..., Study]) -> None:
     study = create()
-    play(study, 2000, batch=100)
+    play(study, 1000, batch=100)
     assert study.shares()["sides"]["headline"] == {"B": 1.0}
     study.revise(retire={"headline": ["B"]})
     assert set(study.shares()["sides"]["headline"]) == {"A", "C"}
     assert study.shares()["sides"]["image"] == {"y": 1.0}
     assert not design(study).verdict().stop
-    play(study, 4000, batch=200)
+    play(study, 2000, batch=200)
     assert design(study).verdict().leaders == (0, 1)
     assert is_whole(study)
 
@@ -512,9 +512,9 @@ def test_the_lift_over_a_control_that_is_refuted_narrows(create: Callable[..., S
 
 def test_a_floor_is_for_what_lives(create: Callable[..., Study]) -> None:
     study = create(floor=0.1, control=CONTROL)
-    play(study, 200)
+    play(study, 200, batch=50)
     for _ in range(10):
-        play(study, 200)
+        play(study, 200, batch=100)
         shares = study.shares()["sides"]
         living = {
             side: {label for label, lives in zip(labels, alive, strict=True) if lives}
@@ -537,7 +537,7 @@ def test_only_matured_rewards_are_fitted(create: Callable[..., Study], time: lis
     study = create(reward_window=1000, on_expiry="default")
     rng = np.random.default_rng(1)
     for _ in range(60):
-        given = study.ask(count=50)
+        given = study.ask(count=25)
         good = [each for each in given if rng.random() < mean(each.levels) / 4]
         study.tell_many([(each.id, 1.0) for each in good])
         time[0] += 50
@@ -702,9 +702,12 @@ def test_what_does_not_harm_stays(create: Callable[..., Study]) -> None:
     study = create(control=CONTROL, guardrails={"left": {"worse_by": 0.05}})
     rng = np.random.default_rng(4)
     shares = study.shares()
-    for k in range(800):
-        unit = f"u{k}"
-        study.record(unit, 0, rank1.assign(shares, unit), 0.0, {"left": rng.random() < 0.1})
+    study.record_many(
+        [
+            (unit, 0, rank1.assign(shares, unit), 0.0, {"left": rng.random() < 0.1})
+            for unit in (f"u{k}" for k in range(800))
+        ]
+    )
     assert design(study).evidence.counts(metric=1).pulls.sum() == 800
     assert not planning._harmed(design(study))
     assert not design(study).gone
@@ -828,10 +831,10 @@ def test_it_pays_to_personalise(create: Callable[..., Study]) -> None:
     ):
         study = create(MAIL, given=["segment"])
         rng = np.random.default_rng(1)
-        for _ in range(40):
-            given = [e for name in MAIL["segment"] for e in study.ask(25, given={"segment": name})]
+        for _ in range(10):
+            given = [e for name in MAIL["segment"] for e in study.ask(100, given={"segment": name})]
             chances = [means.get((e.levels["segment"], e.levels["channel"]), 0.1) for e in given]
-            rewards = (rng.random(50) < chances).astype(float).tolist()
+            rewards = (rng.random(200) < chances).astype(float).tolist()
             study.tell_many(list(zip((e.id for e in given), rewards, strict=True)))
         found = study.personalise("channel", by="segment")
         assert found.pays == pays

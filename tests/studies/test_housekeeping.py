@@ -301,7 +301,7 @@ def test_verify_names_falsified_wealth_and_versions(place: str) -> None:
         min_lift=0.02,
     )
     for _ in range(4):
-        told = [(each.id, float(each.levels["image"] == "x")) for each in study.ask(count=60)]
+        told = [(each.id, float(each.levels["image"] == "x")) for each in study.ask(count=30)]
         study.tell_many(told)
     falsified: dict[str, Callable[[Any], object]] = {
         "design shares": lambda live: live.versions[1].shares[0].__setitem__(0, 0.9),
@@ -368,14 +368,14 @@ def test_verify_names_a_falsified_count(place: str, monkeypatch: pytest.MonkeyPa
         state.book.at["reported"] = 3
         state.book.at["cancelled"] = 1
 
-    monkeypatch.setattr(StudyState, "fold", fold)
-    study.access.forget()
-    with study.access.storage.transaction() as log:
-        log.rows("DELETE FROM rank1_snapshots")  # type: ignore[attr-defined]
-    (problem,) = study.verify().problems
-    assert problem.startswith("the log has {'suggestions': 6, 'reports': 5, ")
-    assert "but its fold has {'suggestions': 6, 'reports': 3, " in problem
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(StudyState, "fold", fold)
+        study.access.forget()
+        with study.access.storage.transaction() as log:
+            log.rows("DELETE FROM rank1_snapshots")  # type: ignore[attr-defined]
+        (problem,) = study.verify().problems
+        assert problem.startswith("the log has {'suggestions': 6, 'reports': 5, ")
+        assert "but its fold has {'suggestions': 6, 'reports': 3, " in problem
     study.access.forget()
     assert study.verify().problems == []
     study.close()

@@ -575,7 +575,7 @@ def test_a_snapshot_is_kept_and_may_be_lost(create: Callable[..., Study], monkey
 def test_forgetting_follows_a_grid_that_moves(create: Callable[..., Study]) -> None:
     study = create(policy="uts", forgetting=40, rows=["a", "b"], columns=["c"])
     for winner in ("a", "b"):
-        for _ in range(150):
+        for _ in range(80):
             given = study.ask()
             study.tell(given.id, float(given.row == winner))
         assert study.best().recommended == (winner, "c")

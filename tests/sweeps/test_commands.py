@@ -509,8 +509,8 @@ def test_what_simulate_wrote_is_shown_too(
     [
         ("n = " + "[" * 100_000, "lists or tables nested too deeply|must be TOML"),
         ("\ufeff" + GRID.replace("runs = 6", "runs = 1e12"), "runs must be .* at most 10000000"),
-        (GRID.replace("K = [2, 4]", "K = { from = 1, to = 1000000, step = 1 }"),
-         "must have at most 100,000,000 rows and columns|at most 1,000,000 combinations"),
+        (GRID.replace("K = [2, 4]", "K = { from = 1, to = 60000, step = 1 }"),
+         "at most 1,000,000 combinations"),
     ],
     ids=["deep", "runs", "lines"],
 )  # fmt: skip
