@@ -15,11 +15,22 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
+from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numpy.typing import NDArray
 
 import rank1
-from rank1.compiled import in_background, kernel, kernel_for, kernels, machine, method, ready
+from rank1.compiled import (
+    in_background,
+    inlined,
+    jit,
+    kernel,
+    kernel_for,
+    kernels,
+    machine,
+    method,
+    ready,
+)
 from rank1.compiled.kernels import as_written
 from rank1.errors import FileError
 from tests.compiled.support import Sources
@@ -76,6 +87,23 @@ class Counted(NamedTuple):
 
     def value(self, x: int) -> int:
         return x + len(self.counts)
+
+
+@jit
+def shared(x: int) -> int:
+    return x + 1
+
+
+@inlined
+def within(x: int) -> int:
+    return 2 * shared(x)
+
+
+class Twice(NamedTuple):
+    counts: NDArray[np.int64]
+
+    def value(self, x: int) -> int:
+        return shared(x) + within(x)
 
 
 @pytest.fixture
@@ -241,6 +269,16 @@ def test_helpers_are_optimised_within_their_kernel(folder: Path) -> None:
     theirs: Any = numba.njit(lambda x: x + 1)
     assert theirs(1) == 2
     assert type(next(iter(theirs.overloads.values())).library) is JITCodeLibrary
+
+
+def test_a_helper_is_compiled_once_for_all_callers(folder: Path) -> None:
+    """Also for one that is inlined, and is compiled with other options."""
+    recorder: Any = event.install_recorder("numba:compile")
+    with recorder as seen:
+        state = Twice(np.zeros(3, np.int64))
+        assert kernel(call, state)(state, 1) == 6
+    started = [each.data["dispatcher"].py_func for _, each in seen.buffer if each.is_start]
+    assert started.count(within) == started.count(shared) == 1
 
 
 def test_no_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
+from numba.core.targetconfig import ConfigStack
+from numba.core.typing import templates
 from numba.extending import overload
 
 from rank1.compiled.dispatch import OPTIONS, noted
@@ -90,13 +92,25 @@ class _Library(JITCodeLibrary):
             super()._finalize_final_module()  # type: ignore[no-untyped-call]
 
 
+def _get_impl(self: Any, args: Any, kws: Any) -> Any:
+    """Find or compile a helper, once for all callers whose options it would compute with.
+
+    Numba would compile it again for each set of options of its callers, and took long to compare
+    them.
+    """
+    flags: Any = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
+    options = flags and (flags.nrt, flags.error_model, str(flags.fastmath))
+    key = self.context, tuple(args), tuple(kws.items()), options
+    return self._impl_cache.get(key) or self._build_impl(key, args, kws)
+
+
 #: The beginning of the name of the function through which Python calls a kernel.
 FOR_PYTHON = "_ZN7cpython"
 
 
 @contextlib.contextmanager
 def _quick_helpers() -> Iterator[None]:
-    """Use `_Library` for what is compiled within the block, while no other thread compiles."""
+    """Use `_Library` and `_get_impl` within the block, while no other thread compiles."""
     with global_compiler_lock:
         codegen: Any = cpu_target.target_context.codegen()
         set_env = codegen.set_env
@@ -106,10 +120,13 @@ def _quick_helpers() -> Iterator[None]:
                 set_env(name, env)
 
         codegen._library_class, codegen.set_env = _Library, set_env_of_kernel
+        helpers: Any = getattr(templates, "_OverloadFunctionTemplate", _Library)
+        get_impl, helpers._get_impl = getattr(helpers, "_get_impl", None), _get_impl
         try:
             yield
         finally:
             del codegen._library_class, codegen.set_env
+            helpers._get_impl = get_impl
 
 
 def _after_fork() -> None:
