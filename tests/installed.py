@@ -1,4 +1,4 @@
-"""The package as users get it: `make test` runs this in an environment with only the wheel."""
+"""The package as users get it: these tests run in an environment with only the wheel."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+
+import pytest
 
 import rank1
 
@@ -106,6 +108,7 @@ rank1.tell(state, rank1.ask(state, np.random.default_rng(1)), reward=1.0)
 """
 
 
+@pytest.mark.validate
 def test_a_user_s_script_is_checked_strictly(tmp_path: Path) -> None:
     mypy = DIST.parent / ".venv/bin/mypy"
     (tmp_path / "script.py").write_text(SCRIPT)

@@ -1,4 +1,4 @@
-"""Ray: the same bytes though a worker is killed, and signals. `make test` has it in .venv-box."""
+"""Ray: the same bytes though a worker is killed, and signals. Only `make validate` installs it."""
 
 from __future__ import annotations
 
