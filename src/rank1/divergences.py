@@ -104,18 +104,25 @@ def _one_outcome(p: Floats, q: Floats, delta: Floats) -> Floats:
     """p·log(p/q) + delta for delta = q − p, which is p·(x − log(1 + x)) with x = delta/p."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         x = delta / p
-        # log(1 + x) = 2·artanh(s), so x − log(1 + x) = s·x − 2·(s³/3 + s⁵/5 + …).
-        s = x / (2 + x)
-        tail = np.polynomial.polynomial.polyval(s * s, _COEFFICIENTS)
-        near = p * s * (x - 2 * s * s * tail)
-        ratio = p / q
-        usable = (ratio > 0) & (ratio < np.inf)
-        logarithm = np.where(usable, np.log(ratio), np.log(p) - np.log(q))
-        far = p * logarithm + delta
-    return np.where(p == 0, delta, np.where(np.abs(x) <= SERIES_BELOW, near, far))
+        close = np.abs(x) <= SERIES_BELOW
+        near = far = delta
+        if close.any():
+            # log(1 + x) = 2·artanh(s), so x − log(1 + x) = s·x − 2·(s³/3 + s⁵/5 + …).
+            s = x / (2 + x)
+            square: Floats = s * s
+            tail = _COEFFICIENTS[-1] * square + _COEFFICIENTS[-2]
+            for coefficient in _COEFFICIENTS[-3::-1]:
+                tail = tail * square + coefficient
+            near = p * s * (x - 2 * s * s * tail)
+        if not close.all():
+            ratio = p / q
+            usable = (ratio > 0) & (ratio < np.inf)
+            logarithm = np.where(usable, np.log(ratio), np.log(p) - np.log(q))
+            far = p * logarithm + delta
+    return np.where(p == 0, delta, np.where(close, near, far))
 
 
-_COEFFICIENTS = 1.0 / np.arange(3, 3 + 2 * SERIES_TERMS, 2)
+_COEFFICIENTS = [1.0 / k for k in range(3, 3 + 2 * SERIES_TERMS, 2)]
 
 
 @jit

@@ -147,7 +147,9 @@ def _raised(problem: Problem, gaps: Floats) -> tuple[float, float, Floats]:
     from scipy.optimize import brentq
 
     best = problem.best_mean
+    gaps, place = np.unique(gaps, return_inverse=True)  # equal arms are solved once
     others = best - gaps
+    both = np.stack([np.full_like(others, best), others])
     own = divergence(problem)
     d = kl_bernoulli if own is None else own.of
 
@@ -156,8 +158,8 @@ def _raised(problem: Problem, gaps: Floats) -> tuple[float, float, Floats]:
         return best - gaps * (x / (1 + x))
 
     def evidence(x: Floats) -> Floats:
-        m = middle(x)
-        return np.asarray(d(np.full_like(m, best), m) + x * d(others, m))
+        of_best, of_others = d(both, middle(x))
+        return np.asarray(of_best + x * of_others)
 
     def ratios(y: float) -> Floats:
         """The x at which each g_b(x) = y, by bisection of log x."""
@@ -169,13 +171,13 @@ def _raised(problem: Problem, gaps: Floats) -> tuple[float, float, Floats]:
         return np.exp((low + high) / 2)
 
     def imbalance(y: float) -> float:
-        m = middle(ratios(y))
+        of_best, of_others = d(both, middle(ratios(y)))
         with np.errstate(divide="ignore"):
-            total = (d(np.full_like(m, best), m) / d(others, m)).sum()
+            total = (of_best / of_others)[place].sum()
             return float(1 / (1 + 1 / total)) - 0.5  # from −½ to ½, and finite
 
     most = float(np.min(d(np.full_like(others, best), others)))
     y = brentq(imbalance, 0.0, most, xtol=1e-15 * most, rtol=1e-13)
-    x = ratios(y)
+    x = ratios(y)[place]
     share = float(1 / (1 + x.sum()))
     return 1 / (y * share), share, x
