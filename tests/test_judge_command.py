@@ -6,14 +6,17 @@ import json
 import re
 import shutil
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from rank1 import cli
+from rank1 import FileError, cli
+from rank1.cli import judge as judge_command
 from rank1.design import DIALECTS, counts_sql, first_shares, judge
 
 COUNTS = """version,headline,image,reward,count
@@ -134,6 +137,33 @@ def test_files_that_are_cut_short(started: Command) -> None:
     Path("shares.json").write_text(text.replace('"A": 0.5', '"A": 0.6', 1))
     said = "shares.json: version 1: shares of headline must be numbers that add up to 1, got 1.1"
     assert said in started("update", "shares.json", "counts.csv", status=2)
+
+
+def test_of_two_updates_at_once_one_is_refused(
+    started: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has judged the counts before either of them writes."""
+    both = threading.Barrier(2, timeout=60)
+
+    def wait_for_both(*given: Any) -> Any:
+        found = judge(*given)
+        both.wait()
+        return found
+
+    def update(_: int) -> str | None:
+        try:
+            judge_command.update(Path("shares.json"), "counts.csv", json_=True)
+        except FileError as error:
+            return str(error)
+        return None
+
+    monkeypatch.setattr("rank1.design.judge", wait_for_both)
+    with ThreadPoolExecutor(2) as threads:
+        ends = list(threads.map(update, range(2)))
+    assert sorted(end is None for end in ends) == [False, True]
+    assert any("was changed by another process" in str(end) for end in ends)
+    document = json.loads(Path("shares.json").read_bytes())
+    assert [each["version"] for each in document["versions"]] == [1, 2]
 
 
 def test_what_else_is_refused(started: Command) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rank1.errors import FileError, Rank1Error
 
-__all__ = ["check_writable", "is_temporary", "whole_file"]
+__all__ = ["alone", "check_writable", "is_temporary", "whole_file"]
 
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}")
 
@@ -45,6 +45,22 @@ def _temporary(path: str | os.PathLike[str], place: Path) -> Path:
             "give the name of a file in an existing, writable folder"
         ) from None
     return temporary
+
+
+@contextmanager
+def alone(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let one process at a time run such a block for the files of a folder (not on Windows)."""
+    if os.name == "nt":
+        yield
+        return
+    import fcntl
+
+    folder = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)  # which also ends the lock
 
 
 @contextmanager

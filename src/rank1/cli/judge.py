@@ -99,7 +99,7 @@ def update(
     Repeating an update with the same counts changes nothing. Counts that have shrunk or don't fit
     are refused, and nothing is written.
     """
-    from rank1.atomic import check_writable, whole_file
+    from rank1.atomic import alone, check_writable, whole_file
     from rank1.design import judge
 
     before = _read(shares)
@@ -112,11 +112,12 @@ def update(
     except Rank1Error as error:
         raise error.within(counts if len(counts) < 80 else "the query") from None
     if found.new:
-        if _read(shares) != before:
-            problem = f"{str(shares)!r} was changed by another process in the meantime"
-            raise FileError(problem, "nothing was written; try again")
-        with whole_file(shares) as temporary:
-            temporary.write_text(found.text, encoding="utf-8")
+        with alone(shares):
+            if _read(shares) != before:
+                problem = f"{str(shares)!r} was changed by another process in the meantime"
+                raise FileError(problem, "nothing was written; try again")
+            with whole_file(shares) as temporary:
+                temporary.write_text(found.text, encoding="utf-8")
     if report is not None:
         with whole_file(report) as temporary:
             temporary.write_text(_page(shares, counts, found), encoding="utf-8")
