@@ -39,7 +39,7 @@ def test_a_shop_without_a_service_shows_its_favourite() -> None:
 
 
 def test_positions(capsys: pytest.CaptureFixture[str]) -> None:
-    positions.main(["--visitors", "20000"])
+    positions.main(["--visitors", "6000"])
     assert "shelf × top leads" in capsys.readouterr().out
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -72,7 +73,8 @@ def held_out(shares: Mapping[str, Any], unit: str) -> bool:
     part = shares.get("holdout") or 0.0
     if not _is_number(part) or not 0 <= part < 1:
         raise InputError("holdout", part, "a number of at least 0 and below 1")
-    return _place(_text("salt", shares.get("salt")), "", unit) < part
+    salt, unit = _text("salt", shares.get("salt")), _text("unit", unit)
+    return part > 0 and _place(salt, "", unit) < part
 
 
 def murmur3(data: bytes, seed: int) -> int:
@@ -81,12 +83,13 @@ def murmur3(data: bytes, seed: int) -> int:
     >>> hex(murmur3(b"Hello, world!", 0x9747B28C))
     '0x24884cba'
     """
-    h, whole = seed & _WORD, len(data) & ~3
-    for at in range(0, whole, 4):
-        h ^= _mixed(int.from_bytes(data[at : at + 4], "little"))
+    h, words = seed & _WORD, len(data) // 4
+    for k in struct.unpack_from(f"<{words}I", data):
+        k = k * 0xCC9E2D51 & _WORD  # as in `_mixed`: a call would take longer
+        h ^= ((k << 15 | k >> 17) & _WORD) * 0x1B873593 & _WORD
         h = (h << 13 | h >> 19) & _WORD
         h = (h * 5 + 0xE6546B64) & _WORD
-    h ^= _mixed(int.from_bytes(data[whole:], "little"))
+    h ^= _mixed(int.from_bytes(data[4 * words :], "little"))
     h ^= len(data)
     h = (h ^ h >> 16) * 0x85EBCA6B & _WORD
     h = (h ^ h >> 13) * 0xC2B2AE35 & _WORD
@@ -187,4 +190,6 @@ def _text(name: str, value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
+    if type(value) is float:  # nearly always
+        return math.isfinite(value)
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -148,5 +148,5 @@ def test_bets_are_played_where_the_options_say(
         lambda options, *rest: played(options._replace(backend="threads"), *rest),
     )
     where: dict[str, Any] = {"backend": "dask", "address": "tcp://10.0.0.1:8786"}
-    artefact.make("bets", Options(runs=2, n=2_000, out=tmp_path, **where))
+    artefact.make("bets", Options(runs=1, n=500, out=tmp_path, **where))
     assert {name: asked[name] for name in where} == where

@@ -200,7 +200,7 @@ def test_what_disagrees_with_the_paper_is_marked(documents: Documents, options: 
     z = [0.5, -2.99, 3.0, 3.01, -3.5, *[0.0] * 22]
     for cell, value in zip(documents["table1"]["cells"], z, strict=True):
         cell["z"] = value
-    page = Page(report.page(documents, options))
+    page = Page(report.page({"table1": documents["table1"]}, options))
     cells = [(found.get("class", ""), text) for found, text in page.all("td")]
     assert [text for kind, text in cells if "far" in kind.split()] == ["* +3.01", "* -3.50"]
     assert ("right", "+3.00") in cells
@@ -262,10 +262,10 @@ def test_what_it_was_made_with(page: Page) -> None:
 
 
 def test_names_from_data_can_not_break_the_page(documents: Documents, options: Options) -> None:
-    documents = copy.deepcopy(documents)
-    for entry in documents["figure3"]["policies"]:
+    document = copy.deepcopy(documents["figure3"])
+    for entry in document["policies"]:
         entry["pairs"][0]["title"] = '<script>alert("1")</script> & "Co"'
-    text = report.page(documents, options)
+    text = report.page({"figure3": document}, options)
     Page(text)
     assert text.count("<script>") == 1
     assert "&lt;script&gt;" in text
