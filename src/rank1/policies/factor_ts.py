@@ -159,10 +159,10 @@ class FactorTS(Policy):
     Examples
     --------
     >>> import rank1
-    >>> problem = rank1.Product([[0.8, 0.6, 0.6], [0.5, 0.9], [0.4, 0.4, 0.7]])
+    >>> problem = rank1.Product([[0.8, 0.6, 0.6], [0.5, 0.9]])
     >>> result = rank1.simulate(rank1.FactorTS(), problem, n=20_000, runs=3, seed=1)
     >>> result.outcomes[0].best_arms
-    [(0, 1, 2), (0, 1, 2), (0, 1, 2)]
+    [(0, 1), (0, 1), (0, 1)]
 
     References
     ----------
