@@ -30,13 +30,13 @@ def gallery() -> Any:
 
 @pytest.mark.uncompiled
 def test_every_policy_is_drawn_with_its_ratio(gallery: Any) -> None:
-    results = gallery.all_policies(gallery.PROBLEM, n=200, runs=2, jobs=1, shuffle=False)
+    results = gallery.all_policies(gallery.PROBLEM, n=120, runs=2, jobs=1, shuffle=False)
     assert [result.outcomes[0].policy for result in results] == list(POLICIES)
     over_time, at_end = gallery.draw_ratios(results).axes
     labels = [tick.get_text() for tick in at_end.get_yticklabels()]
     assert sorted(labels) == sorted(POLICIES)
     shown = dict(zip(labels, (text.get_text() for text in at_end.texts), strict=True))
-    bound = theory.lower_bound(gallery.PROBLEM) * np.log(200)
+    bound = theory.lower_bound(gallery.PROBLEM) * np.log(120)
     for result in results:
         outcome = result.outcomes[0]
         ratio = outcome.expected[:, -1].mean() / bound
@@ -68,10 +68,10 @@ def test_a_policy_that_can_not_play_is_left_out_and_named(
 def test_pulls_until_a_stop_are_drawn_over_their_bound(gallery: Any, monkeypatch: Any) -> None:
     easy = rank1.spike(2, 3, 0.4, 0.4, 0.5, 0.5)
     monkeypatch.setattr(gallery, "SEARCHES", {"K = L": [(2, easy)], "gap": [(1, easy)]})
-    monkeypatch.setattr(gallery, "GIVE_UP", 50)
+    monkeypatch.setattr(gallery, "GIVE_UP", 20)
     found = gallery.pulls_until_a_stop(runs=3, jobs=1)
     bound = theory.characteristic_time(easy).pulls(0.95)
-    n = int(50 * bound)
+    n = int(20 * bound)
     ours = rank1.identify(rank1.BetElim(), easy, n=n, runs=3, shuffle=True)["bet_elim"]
     first = found["gap"][0]
     assert (first["policy"], first["stopped"]) == ("bet_elim", True)

@@ -123,7 +123,7 @@ def test_three_sides_have_the_bound_over_neighbours() -> None:
     x, y = of(lines, "Lower bound over").get_data()
     assert y == pytest.approx(theory.unimodal_bound(problem) * np.log(x))
     assert "product 2×2×2" in str(result._repr_html_())
-    found = rank1.identify(rank1.TopTwo(), problem, n=3000, runs=2)
+    found = rank1.identify(rank1.TopTwo(), problem, n=1500, runs=2)
     drawn = found.plot()
     assert drawn.get_title("left") == "product, 2×2×2, confidence 0.95"
     assert any("of its neighbours" in label for label in legend(drawn))

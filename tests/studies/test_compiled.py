@@ -54,10 +54,10 @@ def test_runs_of_records_are_folded_to_the_same_bits(
     rng = np.random.default_rng(1)
     for turn in range(12):
         shares, records = study.shares(), []
-        for k in range(1000):
+        for k in range(500):
             unit = f"{turn} {k}"
-            reward = None if k % 300 == 7 else float(rng.uniform(1, 5))
-            left = {"left": 0.0} if k % 300 == 9 else None
+            reward = None if k % 100 == 7 else float(rng.uniform(1, 5))
+            left = {"left": 0.0} if k % 100 == 9 else None
             levels = rank1.assign(shares, unit)
             records.append((unit, shares["version"], levels, reward, left))
         study.record_many(records)
