@@ -45,6 +45,7 @@ def test_faulty_tests_are_marked() -> None:
     assert not any("faulty" in table.note for table in datasets.upworthy(sound=True))
 
 
+@pytest.mark.uncompiled
 def test_a_problem_to_play() -> None:
     table = TABLES[0]
     problem = datasets.grid_problem(table)

@@ -49,12 +49,12 @@ def _give_back(state: Any, arm: int, tag: int) -> None:
 
 
 def issue(state: Any, pull: Pull) -> None:
-    """By compiled code, as a live study does it."""
+    """By a kernel, as a live study does it."""
     kernel(_issue, state)(state, *pull)
 
 
 def load(state: Any, arm: int, count: int, total: float) -> None:
-    """By compiled code, too."""
+    """By a kernel, too."""
     kernel(_known, state)(state, arm, count, total)
 
 

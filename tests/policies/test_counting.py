@@ -65,6 +65,7 @@ def test_makes_the_literal_choices_with_late_and_missing_rewards(
     assert_same_choices(policy, problem, 700, seed)
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("seed", few(range(3), 1))
 @BOTH
 def test_a_log_gives_the_state_that_choosing_gave(policy: Policy, seed: int) -> None:
@@ -73,6 +74,7 @@ def test_a_log_gives_the_state_that_choosing_gave(policy: Policy, seed: int) -> 
     assert state_bytes(chosen) == state_bytes(folded)
 
 
+@pytest.mark.uncompiled
 @BOTH
 def test_known_counts_are_those_of_reported_pulls(policy: Policy) -> None:
     """Loaded arms were issued: the first round has the others."""
@@ -97,6 +99,7 @@ def test_known_counts_are_those_of_reported_pulls(policy: Policy) -> None:
     assert partly.best() == 0
 
 
+@pytest.mark.uncompiled
 @BOTH
 def test_any_pull_may_be_issued(policy: Policy) -> None:
     """Also one that the policy would not have chosen, at any time and with any tag."""

@@ -24,6 +24,7 @@ def test_late_rewards() -> None:
     assert [ask(state, rng).arm for _ in range(5)] == [1, 2, 4, 0, 1]
 
 
+@pytest.mark.uncompiled
 def test_of_tied_leaders_the_least_pulled_leads() -> None:
     state, rng = rank1.IMEDUB().start(Known(2, 2, 100)), np.random.default_rng(1)
     load(state, 0, 4, 2.0)
@@ -38,6 +39,7 @@ def test_of_tied_leaders_the_least_pulled_leads() -> None:
     assert state.best() == 0
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("successes", [0.0, 3.0])
 def test_means_of_zero_and_one(successes: float) -> None:
     """kl(μ, 1) is infinite for μ < 1, and kl(0, 0) is 0."""

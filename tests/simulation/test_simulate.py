@@ -188,6 +188,7 @@ def test_a_saved_file_keeps_links_and_permissions(tmp_path: Path) -> None:
         result.save(tmp_path)
 
 
+@pytest.mark.uncompiled
 def test_a_loaded_sampler_can_not_be_traced(tmp_path: Path) -> None:
     sampler = rank1.Sampler(lambda size, rng: rng.random((size, 2)), mean=[0.5, 0.5])
     problem = rank1.Factors(sampler, [0.5])

@@ -207,6 +207,7 @@ def test_a_full_disk_under_the_result(tmp_path: Path, monkeypatch: pytest.Monkey
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.uncompiled
 def test_settings_of_every_kind(tmp_path: Path) -> None:
     """Lists are JSON, words are words, and a policy's setting gives way to another column."""
     problems = [
