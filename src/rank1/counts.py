@@ -72,4 +72,5 @@ def distinct(successes: Floats, failures: Floats) -> tuple[Floats, Floats, Ints]
     if len(tried) < len(which):
         both, places = np.append(0.0, both), places + 1
     which[tried] = places
-    return both.real, both.imag, which
+    # Copies are contiguous, also of several, so code for them is compiled once.
+    return both.real.copy(), both.imag.copy(), which

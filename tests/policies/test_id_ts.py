@@ -91,7 +91,10 @@ def test_the_contract_holds_for_both_updates() -> None:
 
 
 @pytest.mark.uncompiled
-def test_the_other_update_is_folded_and_finds_the_best_arm() -> None:
+def test_the_other_update_is_folded_and_finds_the_best_arm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(policies, "TRIALS", 4)
     for check in (policies.is_the_same_when_it_is_folded, policies.finds_the_best_arm):
         check(rank1.IdTS("incremental"))
 

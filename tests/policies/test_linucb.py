@@ -59,10 +59,10 @@ def test_makes_the_choices_of_the_definition(
     np.testing.assert_array_equal(got, rewards)
 
 
-@pytest.mark.parametrize("problem", [PROBLEMS[0], UNEVEN], ids=name)
+@pytest.mark.parametrize("problem", others_uncompiled([PROBLEMS[0], UNEVEN]), ids=name)
 def test_every_choice_has_the_largest_index(problem: rank1.Problem) -> None:
     """Fed with the same history, whatever became of ties; and over many batches."""
-    n = 20_000
+    n = 10_000
     pairs, rewards, _ = play_policy(rank1.LinUCB(), problem, n, seed=2)
     literal = literal_of(rank1.LinUCB(), problem, n)
     for arm, reward in zip(pairs.tolist(), rewards.tolist(), strict=True):

@@ -22,7 +22,7 @@ def test_makes_the_literal_choices(problem: rank1.Problem, policy: rank1.OSUB) -
     np.testing.assert_array_equal(got, rewards)
 
 
-@pytest.mark.parametrize("n", few([40_000, 100_000], 1))
+@pytest.mark.parametrize("n", few([20_000, 100_000], 1))
 def test_makes_the_literal_choices_for_long(n: int) -> None:
     problem = rank1.spike(8, 8, 0.7, 0.7, 0.2, 0.2)
     literal = literal_of(rank1.OSUB(), problem, n)

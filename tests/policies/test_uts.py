@@ -136,8 +136,11 @@ def test_the_contract_holds_for_other_settings(policy: rank1.UTS) -> None:
 
 
 @OTHERS
-def test_settings_can_be_written_and_read(policy: rank1.UTS) -> None:
+def test_settings_can_be_written_and_read(
+    policy: rank1.UTS, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As JSON and on the command line."""
+    monkeypatch.setattr(policies, "TRIALS", 4)
     assert rank1.UTS(**json.loads(json.dumps(policy.settings, allow_nan=False))) == policy
     assert parse_policy(policy.label) == policy
     for check in (policies.runs_as_it_is_written, policies.is_the_same_when_it_is_folded):
