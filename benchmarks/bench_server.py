@@ -34,7 +34,6 @@ SIDES = {"headline": ["A", "B"], "image": ["x", "y", "z"], "button": ["buy", "go
 ARMS = [dict(zip(SIDES, arm, strict=True)) for arm in itertools.product(*SIDES.values())]
 LINES = [f"line {k}" for k in range(64)]
 #: Start a separate process, as users do, rather than the one that tests fork.
-PROGRAM = ("-m", "rank1")
 
 
 @contextlib.contextmanager
@@ -72,7 +71,7 @@ def shown(what: str, found: tuple[float, float, float]) -> None:
 
 def single() -> None:
     print("SQLite, 64×64, UTS, one process")
-    with folder() as place, served(place, program=PROGRAM) as service:
+    with folder() as place, served(place, fresh=True) as service:
         create(service, "load")
         load(service, lambda _: at("load"), 4, seconds=1)
         for connections in (1, 4, 16, 64):
@@ -88,7 +87,7 @@ def single() -> None:
 
 def recorded() -> None:
     print("SQLite, 2×3×2, drawn by shares: records of new units with rewards, one process")
-    with folder() as place, served(place, "--rate", "1e9", program=PROGRAM) as service:
+    with folder() as place, served(place, "--rate", "1e9", fresh=True) as service:
         body = {"name": "find", "sides": SIDES, "goal": "find", "seed": 1}
         assert service.call("/v1/studies", body)[0] == 201
         host, port = service.url.removeprefix("http://").split(":")
@@ -112,7 +111,7 @@ def recorded() -> None:
 
 def million() -> None:
     print("The same study as its log grows")
-    with folder() as place, served(place, program=PROGRAM) as service:
+    with folder() as place, served(place, fresh=True) as service:
         create(service, "long")
         events = 1
         for goal in (10_000, 100_000, 1_000_000):
@@ -131,7 +130,7 @@ def million() -> None:
 
 def studies() -> None:
     print("Many studies on one server")
-    with folder() as place, served(place, program=PROGRAM) as service:
+    with folder() as place, served(place, fresh=True) as service:
         process = psutil.Process(service.process.pid)
         create(service, "first")
         service.call(at("first", "/ask/batch"), {"count": 4096})
@@ -141,7 +140,7 @@ def studies() -> None:
             service.call(at(f"large {k}", "/ask/batch"), {"count": 4096})
         grown = (process.memory_info().rss - before) / 50 / 2**20
         print(f"  memory of a study of 64×64 with 4,096 suggestions pending: {grown:.1f} MB")
-    with folder() as place, served(place, program=PROGRAM) as service:
+    with folder() as place, served(place, fresh=True) as service:
         process = psutil.Process(service.process.pid)
         began = time.perf_counter()
         for k in range(1000):
@@ -184,7 +183,7 @@ def several(storage: str, processes: int) -> Iterator[list[Served]]:
         flags = "--storage", storage, "--rate", "1e9"
         token = Tokens(place / "rank1-tokens.json").create("admin")
         yield [
-            stack.enter_context(served(place, *flags, token=token, program=PROGRAM))
+            stack.enter_context(served(place, *flags, token=token, fresh=True))
             for _ in range(processes)
         ]
 

@@ -92,20 +92,6 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Stop a test's background compilation when the test ends; never start it automatically.
-
-    The work of all tests together could start the thread in any of them. It would then see what
-    that test has patched, and reset its warning filters (Numba's filters are process-wide).
-    """
-    monkeypatch.setattr(kernels, "in_background", lambda: None)
-    monkeypatch.setattr(kernels._Background, "current", None)
-    yield
-    if kernels._Background.current is not None:
-        kernels._Background.current.end()
-
-
-@pytest.fixture(autouse=True)
 def _marked(request: pytest.FixtureRequest) -> None:
     """Apply fixtures to single parameters: they can't request fixtures, but they can have marks."""
     if request.node.get_closest_marker("uncompiled"):
