@@ -7,7 +7,6 @@ import gc
 import os
 import shutil
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
