@@ -63,6 +63,7 @@ def test_characteristic_time(capsys: Capture) -> None:
     assert any(line.startswith("T* ") and line.endswith(" – –") for line in lines)
 
 
+@pytest.mark.uncompiled
 def test_measured_over_bound(capsys: Capture) -> None:
     arguments = ["bounds", "--problem", "product", "--set", "factors=[[0.9, 0.3], [0.8, 0.2]]"]
     arguments += ["--policy", "top_two", "--runs", "5", "--confidence", "0.9"]

@@ -637,6 +637,7 @@ def test_bad_sides_are_told(
     assert len(ran.err.splitlines()) == 1
 
 
+@pytest.mark.uncompiled
 def test_a_policy_of_a_file_here(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from tests.studies.proxy import Proxy, cut_at_commit, through
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.validate)])
+@pytest.mark.uncompiled
 def test_the_database_is_killed_under_load(tmp_path: Path, server: Any, kills: int) -> None:
     place = new_schema(server)
     with stormy(tmp_path, "--storage", place) as service:
