@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SUPPORTED = "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "Python 3.11 or later is needed; name it with: make PYTHON=python3.12 …"; exit 1; }
-INSTALL := sh tools/install.sh
+INSTALL := PYTHON="$(PYTHON)" sh tools/install.sh
 # Always let Python write byte code, because the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -82,7 +82,6 @@ dist/.ready: .venv/ready $(shell find src -type f -not -name '*.pyc') pyproject.
 .venv-box/filled: pyproject.toml
 	@$(SUPPORTED)
 	rm -rf .venv-box
-	"$(PYTHON)" -m venv .venv-box
 	$(INSTALL) .venv-box "pytest>=9.0" hypothesis .
 	touch $@
 
@@ -120,7 +119,6 @@ docs: .venv-docs/ready ## the site, into site/
 
 .venv-docs/ready: pyproject.toml
 	@$(SUPPORTED)
-	"$(PYTHON)" -m venv .venv-docs
 	$(INSTALL) .venv-docs --group docs
 	touch $@
 
@@ -129,7 +127,6 @@ docs-figures: .venv/ready ## draw the figures of the docs anew
 
 .venv/ready: pyproject.toml
 	@$(SUPPORTED)
-	"$(PYTHON)" -m venv .venv
 	$(INSTALL) .venv --editable . --group dev
 	touch $@
 
@@ -142,7 +139,7 @@ docs-figures: .venv/ready ## draw the figures of the docs anew
 
 .venv-oldest/ready: pyproject.toml tools/oldest.py
 	@$(SUPPORTED)
-	"$(PYTHON)" -m venv .venv-oldest
+	mkdir -p .venv-oldest
 	"$(PYTHON)" tools/oldest.py > .venv-oldest/constraints.txt
 	$(INSTALL) .venv-oldest --editable . --group dev --constraint .venv-oldest/constraints.txt
 	touch $@
