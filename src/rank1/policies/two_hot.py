@@ -227,11 +227,15 @@ def pick(
     """
     K, L = len(value), len(A) - len(value)
     # Start with the pair with the largest bound, up to rounding.
+    most = second = top[0]
+    for i in range(0, K - 1, 2):
+        most = top[i] if top[i] > most else most
+        second = top[i + 1] if top[i + 1] > second else second
+    most = max(most, second, top[K - 1])
+    near = most - _TIE * abs(most)
     row = column = 0
-    for i in range(1, K):
-        if top[i] > top[row] + _TIE * abs(top[row]):
-            row = i
-    near = top[row] - _TIE * abs(top[row])
+    while top[row] < near:
+        row += 1
     # The last column, too: the sum behind `top` was rounded differently, which shows near 0.
     while column < L - 1 and (
         bound[column, row] + (value[row] * slope[column] + offset[column]) < near
@@ -241,7 +245,7 @@ def pick(
     best = value[row] * slope[column] + offset[column] + w
     tie = _TIE * (abs(best) + w)
     for i in range(K):
-        if top[i] > best + tie or (top[i] >= best - tie and i <= row):
+        if top[i] >= best - tie and (i <= row or top[i] > best + tie):
             for j in range(L):
                 mean = value[i] * slope[j] + offset[j]
                 # The first of equals wins, so a later one needn't be computed.
