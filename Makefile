@@ -98,7 +98,7 @@ release: test validate docs ## all that comes before an upload
 test-oldest: .venv-oldest/ready ## the tests with the oldest packages that are allowed
 	.venv-oldest/bin/pytest -n 2 -m "not validate" -W ignore::DeprecationWarning
 
-validate: .venv/ready .venv/far .venv-box/ready ## what takes long: statistics, and rarer ways to fail
+validate: .venv/ready .venv/extras .venv-box/ready ## what takes long: statistics, and rarer ways to fail
 	HYPOTHESIS_PROFILE=many $(BIN)/pytest -n 2 -m validate tests
 	HYPOTHESIS_PROFILE=many $(BIN)/pytest -n 2 -m "hypothesis and not validate" tests
 	.venv-box/bin/pytest -m validate tests/installed.py
@@ -131,15 +131,14 @@ docs-figures: .venv/ready ## draw the figures of the docs anew
 	touch $@
 
 # What only `make validate` uses: large, and not for every machine.
-.venv/far: .venv/ready
+.venv/extras: .venv/ready
 	if command -v java > /dev/null; then $(INSTALL) .venv --group spark; \
 	else echo "Spark is left out: there is no Java"; fi
-	$(INSTALL) .venv --editable ".[ray]" || echo "Ray is left out: it can't be installed here"
-	touch $@
+	if $(INSTALL) .venv --editable ".[ray]"; then touch $@; else echo "Ray is left out, as above"; fi
 
 .venv-oldest/ready: pyproject.toml tools/oldest.py
 	@$(SUPPORTED)
-	mkdir -p .venv-oldest
+	$(INSTALL) .venv-oldest
 	"$(PYTHON)" tools/oldest.py > .venv-oldest/constraints.txt
 	$(INSTALL) .venv-oldest --editable . --group dev --constraint .venv-oldest/constraints.txt
 	touch $@

@@ -33,7 +33,6 @@ WARM_UP = 10.0
 SIDES = {"headline": ["A", "B"], "image": ["x", "y", "z"], "button": ["buy", "go"]}
 ARMS = [dict(zip(SIDES, arm, strict=True)) for arm in itertools.product(*SIDES.values())]
 LINES = [f"line {k}" for k in range(64)]
-#: Start a separate process, as users do, rather than the one that tests fork.
 
 
 @contextlib.contextmanager

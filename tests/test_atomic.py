@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from rank1.atomic import check_writable, whole_file
+from rank1.atomic import alone, check_writable, whole_file
 
 
 @pytest.mark.parametrize("sync", [True, False])
@@ -33,3 +35,20 @@ def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
     with pytest.raises(OSError, match="in an existing, writable folder"):
         check_writable(tmp_path / "no" / "a.txt")
+
+
+@pytest.mark.parametrize("number", [errno.EBADF, errno.EWOULDBLOCK])
+def test_a_folder_that_can_not_be_locked_stops_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Neither one that knows no locks, nor one that another program keeps locked."""
+    fcntl = pytest.importorskip("fcntl")
+    waits: list[float] = []
+
+    def refuse(*_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(time, "sleep", waits.append)
+    with alone(tmp_path / "a.txt"):
+        assert sum(waits) == pytest.approx(5 if number == errno.EWOULDBLOCK else 0)

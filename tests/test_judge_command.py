@@ -139,6 +139,28 @@ def test_files_that_are_cut_short(started: Command) -> None:
     assert said in started("update", "shares.json", "counts.csv", status=2)
 
 
+def test_of_two_starts_at_once_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both, ends = threading.Barrier(2, timeout=60), []
+
+    def wait_for_both(*given: Any, **named: Any) -> Any:
+        both.wait()
+        return first_shares(*given, **named)
+
+    def start(levels: str) -> None:
+        try:
+            judge_command.start(tmp_path / "new.json", [f"headline={levels}"], json_=True)
+        except FileError as error:
+            ends.append(str(error))
+
+    monkeypatch.setattr("rank1.design.first_shares", wait_for_both)
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(start, ("A,B", "C,D")))
+    assert len(ends) == 1
+    assert "exists" in ends[0]
+
+
 def test_of_two_updates_at_once_one_is_refused(
     started: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rank1.errors import FileError, Rank1Error
@@ -49,18 +50,26 @@ def _temporary(path: str | os.PathLike[str], place: Path) -> Path:
 
 @contextmanager
 def alone(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let one process at a time run such a block for the files of a folder (not on Windows)."""
-    if os.name == "nt":
-        yield
-        return
-    import fcntl
+    """Let one process at a time run such a block for the files of a folder.
 
-    folder = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY)
+    Runs it anyway where folders can't be locked (Windows, some network file systems), or if another
+    program keeps this one locked for five seconds.
+    """
+    folder = None
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        folder = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY)
+        for _ in range(500):
+            with suppress(BlockingIOError):
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(0.01)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(folder)  # which also ends the lock
+        if folder is not None:
+            os.close(folder)  # which also ends the lock
 
 
 @contextmanager

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from numba.core import event
 from numba.core.codegen import JITCodeLibrary
+from numba.core.typing import templates
 from numpy.typing import NDArray
 
 import rank1
@@ -274,11 +275,14 @@ def test_helpers_are_optimised_within_their_kernel(folder: Path) -> None:
 def test_a_helper_is_compiled_once_for_all_callers(folder: Path) -> None:
     """Also for one that is inlined, and is compiled with other options."""
     recorder: Any = event.install_recorder("numba:compile")
+    template: Any = templates._OverloadFunctionTemplate
+    before = template._get_impl
     with recorder as seen:
         state = Twice(np.zeros(3, np.int64))
         assert kernel(call, state)(state, 1) == 6
     started = [each.data["dispatcher"].py_func for _, each in seen.buffer if each.is_start]
     assert started.count(within) == started.count(shared) == 1
+    assert template._get_impl is before is not machine._get_impl  # of what others compile
 
 
 def test_no_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,7 @@ def test_searches_and_the_bets_of_the_paper_run_on_ray(tmp_path: Path) -> None:
     assert_finds_the_same("ray", tmp_path)
 
 
+@pytest.mark.validate
 def test_an_address_where_nothing_is_says_so() -> None:
     with pytest.raises(rank1.BackendError, match=r"address must be that of a ray cluster, such as"):
         next(backend("ray")([], Setup(1, "auto")))

@@ -56,7 +56,7 @@ def start(
     json_: Json = False,
 ) -> None:
     """Write the first version of the shares."""
-    from rank1.atomic import whole_file
+    from rank1.atomic import alone, whole_file
     from rank1.design import first_shares
     from rank1.design.share_document import SharesDocument
 
@@ -68,10 +68,11 @@ def start(
         floor=floor, control=_pairs("--control", control) if control else None,
         reward_range=range_of(reward_range),
     )  # fmt: skip
-    if shares.exists():
-        raise FileError(f"{str(shares)!r} exists", "name another file, or remove it first")
-    with whole_file(shares) as temporary:
-        temporary.write_text(SharesDocument.of(found).to_text(), encoding="utf-8")
+    with alone(shares):
+        if shares.exists():
+            raise FileError(f"{str(shares)!r} exists", "name another file, or remove it first")
+        with whole_file(shares) as temporary:
+            temporary.write_text(SharesDocument.of(found).to_text(), encoding="utf-8")
     chosen = found["versions"][0]["sides"]
     answer(json_, found, f"{shares}: version 1, equal shares of {', '.join(chosen)}")
 

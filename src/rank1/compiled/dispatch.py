@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # code can't allocate: a policy that did so in every step would not compile.
 OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
-# Functions are recompiled for each set of options of their callers: the fewer sets the better.
+# What Numba itself calls is compiled with the options of our functions: the fewer sets the better.
 HELPER: Any = {**OPTIONS, "no_cfunc_wrapper": True}
 INLINED: Any = {**HELPER, "forceinline": True}
 APART: Any = {**HELPER, "forceinline": False}
@@ -41,7 +41,7 @@ def jit(function: F) -> F:
 def apart(function: F) -> F:
     """Let compiled code call a function that it needs rarely, and never inline it.
 
-    Numba would also inline all that inlined functions call, and compile it for each kind of caller.
+    Numba would also inline all that inlined functions call.
     """
     noted.append((function, lambda *args, **kwargs: function, APART))
     return function

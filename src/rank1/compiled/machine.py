@@ -93,10 +93,10 @@ class _Library(JITCodeLibrary):
 
 
 def _get_impl(self: Any, args: Any, kws: Any) -> Any:
-    """Find or compile a helper, once for all callers whose options it would compute with.
+    """Find or compile a helper, once for all callers with which it computes the same.
 
-    Numba would compile it again for each set of options of its callers, and took long to compare
-    them.
+    Numba would compile it again for each set of its callers' options, and comparing these took
+    long. Whether a helper is inlined, which changes no result, depends on its first caller.
     """
     flags: Any = ConfigStack.top_or_none()  # type: ignore[no-untyped-call]
     options = flags and (flags.nrt, flags.error_model, str(flags.fastmath))
@@ -125,8 +125,8 @@ def _quick_helpers() -> Iterator[None]:
         try:
             yield
         finally:
-            del codegen._library_class, codegen.set_env
             helpers._get_impl = get_impl
+            del codegen._library_class, codegen.set_env
 
 
 def _after_fork() -> None:
