@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 from numba.core import event
 from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Flags
+from numba.core.targetconfig import ConfigStack
 from numba.core.typing import templates
 from numpy.typing import NDArray
 
@@ -283,6 +285,32 @@ def test_a_helper_is_compiled_once_for_all_callers(folder: Path) -> None:
     started = [each.data["dispatcher"].py_func for _, each in seen.buffer if each.is_start]
     assert started.count(within) == started.count(shared) == 1
     assert template._get_impl is before is not machine._get_impl  # of what others compile
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "shared"),
+    [("forceinline", True, True), ("no_cpython_wrapper", True, True),
+     ("nrt", True, False), ("error_model", "numpy", False), ("fastmath", True, False)],
+)  # fmt: skip
+def test_callers_share_a_helper_unless_it_would_compute_otherwise(
+    option: str, value: Any, shared: bool
+) -> None:
+    class Template:
+        context = None
+
+        def __init__(self) -> None:
+            self._impl_cache: dict[Any, Any] = {}
+
+        def _build_impl(self, key: Any, args: Any, kws: Any) -> Any:
+            return self._impl_cache.setdefault(key, object())
+
+    other: Any = Flags()  # type: ignore[no-untyped-call]
+    setattr(other, option, value)
+    template, found = Template(), []
+    for flags in (Flags(), other):  # type: ignore[no-untyped-call]
+        with ConfigStack().enter(flags):  # type: ignore[no-untyped-call]
+            found.append(machine._get_impl(template, (), {}))
+    assert (found[0] is found[1]) == shared
 
 
 def test_no_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
